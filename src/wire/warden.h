@@ -1,0 +1,127 @@
+// The requests that cloisterd sends to the warden, and what comes back: plain data over one
+// SOCK_SEQPACKET unix socket (DATA/run/warden.sock), one message a datagram.
+//
+// A JailPlan holds ids, sizes and counts only: no path, no uid, no mount option, no command line, no
+// environment. Everything else about a sandbox is derived by the warden. Decoding checks every field, so a
+// decoded message is a valid one; whatever does not decode ends the connection.
+//
+// Encoding: the struct's bytes as they stand (both ends are built together and run on one host), after a
+// header that names version, kind and size. Every struct is trivially copyable and without padding.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/ids.h"
+#include "base/result.h"
+
+namespace cloister::warden {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+
+// An id of base/ids.h, fixed in size.
+struct Id {
+    std::array<char, kIdLength> text{};
+    std::string_view view() const { return {text.data(), text.size()}; }
+    static Result<Id> from(std::string_view text);
+    auto operator<=>(const Id&) const = default;
+};
+
+// What a sandbox is to be. Its nest belongs to (project, template_revision) and the warden's runtime.
+struct JailPlan {
+    Id sandbox;
+    Id project;
+    Id template_revision;
+    uint32_t cpu = 0;        // whole CPUs
+    uint64_t memory_max = 0;  // bytes
+    uint64_t disk_max = 0;    // bytes
+    uint32_t pids_max = 0;
+    uint32_t reserved = 0;
+};
+
+// --- Requests. `tag` comes back in the reply. ---
+struct HelloRequest {
+    uint64_t tag = 0;
+};
+struct CreateRequest {
+    uint64_t tag = 0;
+    JailPlan plan;
+};
+// Kills and removes a sandbox with its files. Answered when its processes are gone; an unknown id is a success.
+struct DestroyRequest {
+    uint64_t tag = 0;
+    Id sandbox;
+    uint32_t reserved = 0;
+};
+// The sandboxes that the warden has, one ListReply each, then one with last = 1.
+struct ListRequest {
+    uint64_t tag = 0;
+};
+struct UsageRequest {
+    uint64_t tag = 0;
+    Id sandbox;
+    uint32_t reserved = 0;
+};
+
+// --- Replies and events ---
+inline constexpr size_t kMessageBytes = 240;
+
+// The end of a request: status 0, or an ErrorKind + 1 with the reason in words.
+struct DoneReply {
+    uint64_t tag = 0;
+    uint32_t status = 0;
+    int32_t os_error = 0;
+    std::array<char, kMessageBytes> message{};
+};
+
+enum class CgroupMode : uint32_t { None = 0, V1 = 1, Hybrid = 2, V2 = 3 };
+enum class Limit : uint32_t { Memory = 1, Pids = 2, Cpu = 4, Disk = 8 };  // bits of `enforced`
+
+struct HelloReply {
+    uint64_t tag = 0;
+    Id base_template;  // the revision of the built-in `base`
+    uint32_t cgroup_mode = 0;
+    uint32_t enforced = 0;  // bits of Limit
+    uint32_t host_cpus = 0;
+    uint64_t host_memory = 0;   // bytes
+    uint64_t pool_bytes = 0;    // size of the pool
+    uint64_t pool_free = 0;
+};
+struct ListReply {
+    uint64_t tag = 0;
+    Id sandbox;   // zeros if last
+    uint32_t last = 0;
+};
+struct UsageReply {
+    uint64_t tag = 0;
+    uint64_t cpu_ms = 0;
+    uint64_t memory_bytes = 0;
+    uint64_t disk_bytes = 0;
+    uint64_t pids = 0;
+};
+// Not an answer: a sandbox ended by itself (its agent or its nest died). Its files are still there until
+// DestroyRequest.
+struct EndedEvent {
+    Id sandbox;
+    uint32_t signal = 0;  // that ended its agent, or 0
+    uint32_t exit_code = 0;
+    uint32_t reserved = 0;
+};
+
+using Request = std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest>;
+using Reply = std::variant<DoneReply, HelloReply, ListReply, UsageReply, EndedEvent>;
+
+std::string encode(const Request& request);
+std::string encode(const Reply& reply);
+// InvalidArgument for anything but exactly one well-formed message.
+Result<Request> decode_request(std::string_view bytes);
+Result<Reply> decode_reply(std::string_view bytes);
+
+// DoneReply <-> Result<void>.
+DoneReply done(uint64_t tag, const Result<void>& result);
+Result<void> result_of(const DoneReply& reply);
+
+}  // namespace cloister::warden
