@@ -1,5 +1,5 @@
-// CHECK: a broken invariant of ours ends the program with the place and the reason. Operating errors
-// (files, sockets, input) are Results, never CHECKs.
+// CHECK: a broken invariant of ours ends the program with the place and the reason. Operating
+// errors (files, sockets, input) are Results, never CHECKs.
 #pragma once
 
 namespace cloister {

@@ -8,19 +8,32 @@ namespace cloister {
 
 std::string_view to_string(ErrorKind kind) {
     switch (kind) {
-        case ErrorKind::InvalidArgument: return "invalid_argument";
-        case ErrorKind::Unauthenticated: return "unauthenticated";
-        case ErrorKind::PermissionDenied: return "permission_denied";
-        case ErrorKind::NotFound: return "not_found";
-        case ErrorKind::AlreadyExists: return "already_exists";
-        case ErrorKind::FailedPrecondition: return "failed_precondition";
-        case ErrorKind::ResourceExhausted: return "resource_exhausted";
-        case ErrorKind::TooLarge: return "too_large";
-        case ErrorKind::DeadlineExceeded: return "deadline_exceeded";
-        case ErrorKind::Cancelled: return "cancelled";
-        case ErrorKind::Unavailable: return "unavailable";
-        case ErrorKind::Unimplemented: return "unimplemented";
-        case ErrorKind::Internal: return "internal";
+        case ErrorKind::InvalidArgument:
+            return "invalid_argument";
+        case ErrorKind::Unauthenticated:
+            return "unauthenticated";
+        case ErrorKind::PermissionDenied:
+            return "permission_denied";
+        case ErrorKind::NotFound:
+            return "not_found";
+        case ErrorKind::AlreadyExists:
+            return "already_exists";
+        case ErrorKind::FailedPrecondition:
+            return "failed_precondition";
+        case ErrorKind::ResourceExhausted:
+            return "resource_exhausted";
+        case ErrorKind::TooLarge:
+            return "too_large";
+        case ErrorKind::DeadlineExceeded:
+            return "deadline_exceeded";
+        case ErrorKind::Cancelled:
+            return "cancelled";
+        case ErrorKind::Unavailable:
+            return "unavailable";
+        case ErrorKind::Unimplemented:
+            return "unimplemented";
+        case ErrorKind::Internal:
+            return "internal";
     }
     return "internal";
 }
@@ -57,6 +70,8 @@ Error os_failure(std::string_view what, int error_number) {
         .kind = kind, .message = std::move(message), .field = {}, .os_error = error_number};
 }
 
-Error last_os_failure(std::string_view what) { return os_failure(what, errno); }
+Error last_os_failure(std::string_view what) {
+    return os_failure(what, errno);
+}
 
 }  // namespace cloister

@@ -1,6 +1,8 @@
-// Ids: 20 characters `[a-z][a-z0-9]{19}` (about 103 random bits), and API keys `e2b_` + 40 hex digits.
+// Ids: 20 characters `[a-z][a-z0-9]{19}` (about 103 random bits), and API keys `e2b_` + 40 hex
+// digits.
 //
-// An id is safe in file names, cgroup names, host names and URLs; names of host objects derive from it.
+// An id is safe in file names, cgroup names, host names and URLs; names of host objects derive from
+// it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Every limit and default of the program, in one place. Sizes in bytes, times in milliseconds unless the
-// name says otherwise. contract/limits.md explains them to outsiders.
+// Every limit and default of the program, in one place. Sizes in bytes, times in milliseconds
+// unless the name says otherwise. contract/limits.md explains them to outsiders.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,15 @@ inline constexpr uint64_t kGiB = 1024 * kMiB;
 // --- A request over HTTP ---
 inline constexpr size_t kHttpHeaderMax = 32 * kKiB;
 inline constexpr size_t kHttpTargetMax = 8 * kKiB;
-inline constexpr size_t kJsonBodyMax = 16 * kMiB;          // body of a JSON request
-inline constexpr size_t kJsonDepthMax = 32;                // nesting of a JSON request
-inline constexpr uint64_t kUploadMax = 10 * kGiB;          // body of a file upload (streamed)
-inline constexpr int64_t kHttpHeaderTimeoutMs = 15'000;    // from connect or last answer's end to the header's end
-inline constexpr int64_t kHttpBodyTimeoutMs = 60'000;      // between two reads of a body
-inline constexpr int64_t kHttpWriteTimeoutMs = 60'000;     // a reader that takes nothing for so long is cut off
-inline constexpr size_t kConnectionsMax = 1024;            // open connections of the server
+inline constexpr size_t kJsonBodyMax = 16 * kMiB;  // body of a JSON request
+inline constexpr size_t kJsonDepthMax = 32;        // nesting of a JSON request
+inline constexpr uint64_t kUploadMax = 10 * kGiB;  // body of a file upload (streamed)
+inline constexpr int64_t kHttpHeaderTimeoutMs =
+    15'000;  // from connect or last answer's end to the header's end
+inline constexpr int64_t kHttpBodyTimeoutMs = 60'000;  // between two reads of a body
+inline constexpr int64_t kHttpWriteTimeoutMs =
+    60'000;  // a reader that takes nothing for so long is cut off
+inline constexpr size_t kConnectionsMax = 1024;  // open connections of the server
 
 // --- Sandboxes ---
 inline constexpr int kSandboxCpuDefault = 2;
@@ -30,12 +32,12 @@ inline constexpr uint64_t kSandboxMemoryMin = 128 * kMiB;
 inline constexpr uint64_t kSandboxMemoryMax = 256 * kGiB;
 inline constexpr uint64_t kSandboxDiskDefault = 10 * kGiB;
 inline constexpr uint32_t kSandboxPidsDefault = 512;
-inline constexpr uint64_t kAgentMemoryMax = 32 * kMiB;     // the agent's own group in a sandbox
+inline constexpr uint64_t kAgentMemoryMax = 32 * kMiB;  // the agent's own group in a sandbox
 inline constexpr uint32_t kAgentPidsMax = 64;
 inline constexpr int64_t kSandboxIdleDefaultMs = 1'200'000;
 inline constexpr int64_t kSandboxIdleMinMs = 1'000;
 inline constexpr int64_t kSandboxIdleMaxMs = 30LL * 24 * 3600 * 1000;
-inline constexpr size_t kSandboxesMax = 1000;              // live ones on this host
+inline constexpr size_t kSandboxesMax = 1000;  // live ones on this host
 inline constexpr int64_t kSandboxCreateTimeoutMs = 30'000;
 inline constexpr size_t kMetadataEntriesMax = 64;
 inline constexpr size_t kMetadataBytesMax = 16 * kKiB;
@@ -44,34 +46,37 @@ inline constexpr size_t kMetadataBytesMax = 16 * kKiB;
 inline constexpr int64_t kRunTimeoutDefaultMs = 300'000;
 inline constexpr int64_t kRunTimeoutMinMs = 1;
 inline constexpr int64_t kRunTimeoutMaxMs = 24LL * 3600 * 1000;
-inline constexpr int64_t kInterruptGraceMs = 500;          // SIGINT at the timeout, SIGKILL this much later
-inline constexpr int64_t kKillGraceMs = 250;               // then the sandbox itself is given up
+inline constexpr int64_t kInterruptGraceMs = 500;  // SIGINT at the timeout, SIGKILL this much later
+inline constexpr int64_t kKillGraceMs = 250;       // then the sandbox itself is given up
 inline constexpr size_t kCodeMax = 4 * kMiB;
 inline constexpr size_t kArgvMax = 256;
 inline constexpr size_t kEnvEntriesMax = 256;
 inline constexpr size_t kEnvBytesMax = 128 * kKiB;         // names and values of one env together
 inline constexpr size_t kInlineFilesMax = 64;              // files inside a run request
 inline constexpr uint64_t kOutputMaxDefault = 256 * kMiB;  // stdout + stderr + displays of a run
-inline constexpr size_t kInlineOutputMax = 1 * kMiB;       // of each stream in a JSON answer: head and tail
-inline constexpr size_t kDisplayMax = 32 * kMiB;           // one message of an interpreter
-inline constexpr size_t kRunEventsMax = 4 * kMiB;          // events kept for readers that come back
-inline constexpr size_t kRunQueueMax = 64;                 // runs that wait for one context
-inline constexpr size_t kContextsMax = 128;                // of one sandbox
+inline constexpr size_t kInlineOutputMax =
+    1 * kMiB;                                      // of each stream in a JSON answer: head and tail
+inline constexpr size_t kDisplayMax = 32 * kMiB;   // one message of an interpreter
+inline constexpr size_t kRunEventsMax = 4 * kMiB;  // events kept for readers that come back
+inline constexpr size_t kRunQueueMax = 64;         // runs that wait for one context
+inline constexpr size_t kContextsMax = 128;        // of one sandbox
 inline constexpr int64_t kContextStartTimeoutMs = 60'000;
-inline constexpr size_t kFinishedRunsInMemory = 256;       // older ones are answered from the database
+inline constexpr size_t kFinishedRunsInMemory = 256;  // older ones are answered from the database
 inline constexpr int64_t kRunRecordKeepMs = 24LL * 3600 * 1000;
 
 // --- Artifacts: files that a run created or changed ---
-inline constexpr size_t kArtifactsMax = 256;               // listed for one run; more are counted
-inline constexpr size_t kArtifactWalkMax = 20'000;         // directory entries looked at
+inline constexpr size_t kArtifactsMax = 256;        // listed for one run; more are counted
+inline constexpr size_t kArtifactWalkMax = 20'000;  // directory entries looked at
 inline constexpr int kArtifactDepthMax = 12;
-inline constexpr uint64_t kArtifactKeepBytes = 64 * kMiB;  // kept of a one-call run after its sandbox is gone
+inline constexpr uint64_t kArtifactKeepBytes =
+    64 * kMiB;  // kept of a one-call run after its sandbox is gone
 inline constexpr int64_t kArtifactKeepMs = 3'600'000;
 
 // --- Between our programs ---
-inline constexpr size_t kAgentFrameMax = 64 * kMiB;        // one frame of the agent protocol
-inline constexpr size_t kStreamChunk = 64 * kKiB;          // bytes of one stdout, stderr, stdin or file frame
-inline constexpr size_t kStdinBuffered = 256 * kKiB;       // stdin held by the agent for a slow reader
+inline constexpr size_t kAgentFrameMax = 64 * kMiB;  // one frame of the agent protocol
+inline constexpr size_t kStreamChunk =
+    64 * kKiB;  // bytes of one stdout, stderr, stdin or file frame
+inline constexpr size_t kStdinBuffered = 256 * kKiB;  // stdin held by the agent for a slow reader
 inline constexpr size_t kAgentConnectionsMax = 48;
 inline constexpr size_t kWardenMessageMax = 4096;
 inline constexpr int64_t kWardenTimeoutMs = 30'000;
@@ -81,14 +86,14 @@ inline constexpr uint32_t kHostIdFirst = 0x70000000;
 inline constexpr uint32_t kHostIdLast = 0xEFFFFFFF;
 inline constexpr uint32_t kSlotIds = 8192;
 inline constexpr uint32_t kNestSlots = 1024;
-inline constexpr uint32_t kLowIds = 4096;                  // ids 0..4095 of a sandbox
-inline constexpr uint32_t kHighIdFirst = 65533;            // and 65533..65535
+inline constexpr uint32_t kLowIds = 4096;        // ids 0..4095 of a sandbox
+inline constexpr uint32_t kHighIdFirst = 65533;  // and 65533..65535
 inline constexpr uint32_t kHighIds = 3;
 inline constexpr uint32_t kAgentId = 65533;
 inline constexpr uint32_t kUserId = 1000;
 
 // --- The btrfs pool ---
-inline constexpr uint64_t kPoolDefaultMax = 50 * kGiB;     // and at most a quarter of the free space
+inline constexpr uint64_t kPoolDefaultMax = 50 * kGiB;  // and at most a quarter of the free space
 inline constexpr uint64_t kPoolMin = 4 * kGiB;
 
 // --- The service started by `cloister run` ---

@@ -22,10 +22,18 @@ void log_open(std::string_view program, LogLevel lowest);
 std::optional<LogLevel> log_level_from(std::string_view word);  // debug, info, warn, error
 
 void log_line(LogLevel level, std::string_view message, LogFields fields = {});
-inline void log_debug(std::string_view m, LogFields f = {}) { log_line(LogLevel::Debug, m, f); }
-inline void log_info(std::string_view m, LogFields f = {}) { log_line(LogLevel::Info, m, f); }
-inline void log_warn(std::string_view m, LogFields f = {}) { log_line(LogLevel::Warn, m, f); }
-inline void log_error(std::string_view m, LogFields f = {}) { log_line(LogLevel::Error, m, f); }
+inline void log_debug(std::string_view m, LogFields f = {}) {
+    log_line(LogLevel::Debug, m, f);
+}
+inline void log_info(std::string_view m, LogFields f = {}) {
+    log_line(LogLevel::Info, m, f);
+}
+inline void log_warn(std::string_view m, LogFields f = {}) {
+    log_line(LogLevel::Warn, m, f);
+}
+inline void log_error(std::string_view m, LogFields f = {}) {
+    log_line(LogLevel::Error, m, f);
+}
 
 // `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
 std::string json_quote(std::string_view text);

@@ -33,17 +33,17 @@ class [[nodiscard]] Result<void> : public std::expected<void, Error> {
 
 }  // namespace cloister
 
-#define TRY(expression)                                                     \
-    __extension__({                                                         \
-        auto&& try_result = (expression);                                   \
-        if (!try_result) [[unlikely]]                                       \
-            return ::cloister::Error(std::move(try_result).error());        \
-        std::move(try_result).value();                                      \
+#define TRY(expression)                                              \
+    __extension__({                                                  \
+        auto&& try_result = (expression);                            \
+        if (!try_result) [[unlikely]]                                \
+            return ::cloister::Error(std::move(try_result).error()); \
+        std::move(try_result).value();                               \
     })
 
-#define TRY_OK(expression)                                                  \
-    do {                                                                    \
-        auto&& try_result = (expression);                                   \
-        if (!try_result) [[unlikely]]                                       \
-            return ::cloister::Error(std::move(try_result).error());        \
+#define TRY_OK(expression)                                           \
+    do {                                                             \
+        auto&& try_result = (expression);                            \
+        if (!try_result) [[unlikely]]                                \
+            return ::cloister::Error(std::move(try_result).error()); \
     } while (false)

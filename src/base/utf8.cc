@@ -16,7 +16,8 @@ struct Lead {
     unsigned char second_low, second_high;
 };
 
-// The length that a lead byte announces, and the range of the byte after it (Unicode 15, table 3-7).
+// The length that a lead byte announces, and the range of the byte after it (Unicode 15, table
+// 3-7).
 Lead lead_of(unsigned char byte) {
     if (byte < 0x80) return {1, 0, 0};
     if (byte >= 0xC2 && byte <= 0xDF) return {2, 0x80, 0xBF};

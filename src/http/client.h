@@ -36,7 +36,8 @@ class Client {
 
     // Sends, and reads the whole answer (at most `body_max` bytes).
     Result<ClientResponse> send(const ClientRequest& request, size_t body_max) const;
-    // The same, but gives the body of a 2xx answer to `sink` as it comes; the sink's error ends the call.
+    // The same, but gives the body of a 2xx answer to `sink` as it comes; the sink's error ends the
+    // call.
     Result<ClientResponse> stream(const ClientRequest& request,
                                   const std::function<Result<void>(std::string_view)>& sink) const;
 

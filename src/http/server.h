@@ -1,12 +1,13 @@
 // An HTTP/1.1 server: bytes to Request, Response to bytes. It knows nothing of Cloister.
 //
-// One handler coroutine per request, on the loop's thread. The handler must answer exactly once: by send(), or by
-// start() … write() … finish(). The server enforces the limits of base/limits.h on headers, bodies, times and
-// connections and answers 400, 408, 413, 414, 431 and 503 by itself with a JSON error body (limits of its own are in
-// the error's words); keep-alive, pipelined requests one after another, `Expect: 100-continue`, TCP_NODELAY.
+// One handler coroutine per request, on the loop's thread. The handler must answer exactly once: by
+// send(), or by start() … write() … finish(). The server enforces the limits of base/limits.h on
+// headers, bodies, times and connections and answers 400, 408, 413, 414, 431 and 503 by itself with
+// a JSON error body (limits of its own are in the error's words); keep-alive, pipelined requests
+// one after another, `Expect: 100-continue`, TCP_NODELAY.
 //
-// While a handler streams, the server watches for the client going away: disconnected() turns true, and on_disconnect
-// functions are called.
+// While a handler streams, the server watches for the client going away: disconnected() turns true,
+// and on_disconnect functions are called.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +74,8 @@ using Handler = std::function<Task<void>(Request&, Response&)>;
 class Server {
   public:
     // Listens on "HOST:PORT" (port 0: any). Addresses that the host does not have are errors.
-    static Result<std::unique_ptr<Server>> create(Loop& loop, std::string_view listen, Handler handler);
+    static Result<std::unique_ptr<Server>> create(Loop& loop, std::string_view listen,
+                                                  Handler handler);
     virtual ~Server() = default;
     virtual uint16_t port() const = 0;
     // Stops accepting; connections end after their current request.

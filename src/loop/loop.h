@@ -1,15 +1,18 @@
-// Loop: one thread that runs coroutines, and a few workers for calls that block. The only room that names Asio.
+// Loop: one thread that runs coroutines, and a few workers for calls that block. The only room that
+// names Asio.
 //
 //     Loop loop;
 //     loop.spawn(serve());          // a detached coroutine; its end is not waited for
 //     loop.run();                   // until stop()
 //
 //     Task<Result<Row>> find() {
-//         co_return co_await on_worker([] { return store.find(); });   // blocks a worker, not the loop
+//         co_return co_await on_worker([] { return store.find(); });   // blocks a worker, not the
+//         loop
 //     }
 //
-// Threading: everything but on_worker's function runs on the loop's one thread, so engine, ops and faces need no
-// locks. Exceptions do not cross a coroutine's end: spawn() aborts the program on one.
+// Threading: everything but on_worker's function runs on the loop's one thread, so engine, ops and
+// faces need no locks. Exceptions do not cross a coroutine's end: spawn() aborts the program on
+// one.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -17,8 +20,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <deque>
@@ -46,7 +49,7 @@ class Loop {
 
     asio::io_context& context() { return context_; }
     void spawn(Task<void> task);
-    void run();   // until stop(); also calls `on_signal` functions
+    void run();  // until stop(); also calls `on_signal` functions
     void stop();
     // Calls `then` on the loop for each SIGTERM and SIGINT.
     void on_stop_signal(std::function<void()> then);
@@ -72,12 +75,14 @@ auto on_worker(Function function) -> Task<decltype(function())> {
     using Value = decltype(function());
     Loop& loop = current_loop();
     Value value = co_await asio::co_spawn(
-        workers_of(loop), [](Function call) -> Task<Value> { co_return call(); }(std::move(function)),
+        workers_of(loop),
+        [](Function call) -> Task<Value> { co_return call(); }(std::move(function)),
         asio::use_awaitable);
     co_return value;
 }
 
-// Signal: coroutines wait for it; notify_all wakes those that wait now. Check your condition in a loop.
+// Signal: coroutines wait for it; notify_all wakes those that wait now. Check your condition in a
+// loop.
 //     while (!ready) co_await changed.wait();
 class Signal {
   public:
@@ -104,7 +109,8 @@ class UnixStream {
     ~UnixStream();
 
     static Task<Result<UnixStream>> connect(std::string path);
-    static Result<UnixStream> adopt(os::Fd connected);  // also SOCK_SEQPACKET: then a read is one message
+    static Result<UnixStream> adopt(
+        os::Fd connected);  // also SOCK_SEQPACKET: then a read is one message
 
     Task<Result<void>> write(std::string bytes);  // all of it; one writer at a time
     // At least one byte, at most `max_bytes`; empty at the end of the stream.

@@ -50,7 +50,8 @@ Result<std::string> read_all(const Fd& fd, size_t max_bytes) {
         if (got == 0) return out;
         out.append(chunk.data(), static_cast<size_t>(got));
         if (out.size() > max_bytes) {
-            return make_error(ErrorKind::TooLarge, "more than " + std::to_string(max_bytes) + " bytes");
+            return make_error(ErrorKind::TooLarge,
+                              "more than " + std::to_string(max_bytes) + " bytes");
         }
     }
 }
@@ -78,7 +79,8 @@ Result<void> write_file_atomically(const std::string& path, std::string_view byt
     TRY_OK(write_all(fd, bytes));
     if (::fchmod(fd.get(), mode) != 0) return last_os_failure("setting the mode of " + temporary);
     if (::fsync(fd.get()) != 0) return last_os_failure("syncing " + temporary);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) return last_os_failure("renaming to " + path);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0)
+        return last_os_failure("renaming to " + path);
     return {};
 }
 

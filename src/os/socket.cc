@@ -20,8 +20,9 @@ Result<sockaddr_un> address_of(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof(address.sun_path)) {
-        return make_error(ErrorKind::InvalidArgument,
-                          "the socket path " + path + " is too long: choose a shorter data directory");
+        return make_error(
+            ErrorKind::InvalidArgument,
+            "the socket path " + path + " is too long: choose a shorter data directory");
     }
     std::ranges::copy(path, address.sun_path);
     return address;

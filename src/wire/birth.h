@@ -1,7 +1,7 @@
 // What the agent is born with: fixed file descriptors, and one record of facts.
 //
-// The reaper's child (jail/) sets these up before it executes /opt/cloister/bin/cloister-agent; nothing else is
-// open. The agent marks all of them close-on-exec as its first act.
+// The reaper's child (jail/) sets these up before it executes /opt/cloister/bin/cloister-agent;
+// nothing else is open. The agent marks all of them close-on-exec as its first act.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,21 @@
 namespace cloister::birth {
 
 // stdin and stdout of the agent are /dev/null; stderr is a pipe to the warden's log.
-inline constexpr int kListener = 3;     // SOCK_STREAM unix listener of the agent protocol
-inline constexpr int kRecord = 4;       // a file that holds one Record
-inline constexpr int kFinalFilter = 5;  // a file of `struct sock_filter`s: the `final` seccomp filter
-inline constexpr int kReady = 6;        // pipe: the agent writes one byte when it accepts connections
-// Files of the sandbox's `user` cgroup. On hosts where one is missing its bit in Record::have is 0 and the
-// number is closed.
-inline constexpr int kMemoryPeak = 7;    // v1 memory.max_usage_in_bytes, v2 memory.peak (read; reset by write)
+inline constexpr int kListener = 3;  // SOCK_STREAM unix listener of the agent protocol
+inline constexpr int kRecord = 4;    // a file that holds one Record
+inline constexpr int kFinalFilter =
+    5;                            // a file of `struct sock_filter`s: the `final` seccomp filter
+inline constexpr int kReady = 6;  // pipe: the agent writes one byte when it accepts connections
+// Files of the sandbox's `user` cgroup. On hosts where one is missing its bit in Record::have is 0
+// and the number is closed.
+inline constexpr int kMemoryPeak =
+    7;  // v1 memory.max_usage_in_bytes, v2 memory.peak (read; reset by write)
 inline constexpr int kMemoryEvents = 8;  // v1 memory.oom_control, v2 memory.events
 inline constexpr int kCpuUsage = 9;      // v1 cpuacct.usage, v2 cpu.stat
 inline constexpr int kPidsEvents = 10;   // pids.events
 inline constexpr int kMemoryNow = 11;    // v1 memory.usage_in_bytes, v2 memory.current
-// Write-only `cgroup.procs` of the `user` group in each hierarchy: kProcsFirst … kProcsFirst + procs - 1. A child
-// writes "0" to each before it executes anything.
+// Write-only `cgroup.procs` of the `user` group in each hierarchy: kProcsFirst … kProcsFirst +
+// procs - 1. A child writes "0" to each before it executes anything.
 inline constexpr int kProcsFirst = 16;
 inline constexpr int kProcsMax = 12;
 

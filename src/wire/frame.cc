@@ -31,9 +31,9 @@ Result<std::optional<Frame>> FrameDecoder::next() {
     const uint32_t length = read_u32(rest);
     const auto kind = static_cast<unsigned char>(rest[4]);
     if (length == 0 || length - 1 > payload_max_) {
-        return make_error(ErrorKind::InvalidArgument,
-                          fmt::format("a frame of {} bytes; at most {} are allowed", length,
-                                      payload_max_));
+        return make_error(
+            ErrorKind::InvalidArgument,
+            fmt::format("a frame of {} bytes; at most {} are allowed", length, payload_max_));
     }
     if (kind < static_cast<unsigned char>(FrameKind::Json) ||
         kind > static_cast<unsigned char>(FrameKind::Data)) {

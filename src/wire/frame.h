@@ -1,5 +1,5 @@
-// Frames of the agent protocol (contract/agent-protocol.md): 4 bytes length of what follows them, little
-// endian; 1 byte kind; the payload. Sans I/O: bytes in, frames out.
+// Frames of the agent protocol (contract/agent-protocol.md): 4 bytes length of what follows them,
+// little endian; 1 byte kind; the payload. Sans I/O: bytes in, frames out.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,12 @@ void append_frame(std::string& out, FrameKind kind, std::string_view payload);
 //     decoder.feed(bytes); while (auto frame = TRY(decoder.next())) …
 class FrameDecoder {
   public:
-    explicit FrameDecoder(size_t payload_max = limits::kAgentFrameMax) : payload_max_(payload_max) {}
+    explicit FrameDecoder(size_t payload_max = limits::kAgentFrameMax)
+        : payload_max_(payload_max) {}
 
     void feed(std::string_view bytes) { buffer_ += bytes; }
-    // The next whole frame; nullopt if more bytes are needed; InvalidArgument on a bad header, after which the
-    // stream is useless.
+    // The next whole frame; nullopt if more bytes are needed; InvalidArgument on a bad header,
+    // after which the stream is useless.
     Result<std::optional<Frame>> next();
     size_t buffered() const { return buffer_.size() - used_; }
 

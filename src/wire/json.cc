@@ -12,8 +12,9 @@ namespace cloister {
 
 Result<json::value> parse_json(std::string_view text) {
     if (!is_utf8(text)) {
-        return make_error(ErrorKind::InvalidArgument,
-                          "the body is not UTF-8: send JSON in UTF-8 and encode binary data as base64");
+        return make_error(
+            ErrorKind::InvalidArgument,
+            "the body is not UTF-8: send JSON in UTF-8 and encode binary data as base64");
     }
     json::parse_options options;
     options.max_depth = limits::kJsonDepthMax;
@@ -25,9 +26,9 @@ Result<json::value> parse_json(std::string_view text) {
         failure = json::make_error_code(json::error::extra_data);
     }
     if (failure) {
-        return make_error(ErrorKind::InvalidArgument,
-                          fmt::format("the body is not valid JSON (near byte {}): {}", used,
-                                      failure.message()));
+        return make_error(
+            ErrorKind::InvalidArgument,
+            fmt::format("the body is not valid JSON (near byte {}): {}", used, failure.message()));
     }
     return parser.release();
 }
@@ -81,8 +82,8 @@ std::optional<int64_t> FieldReader::optional_int(std::string_view name, int64_t 
     boost::system::error_code failure;
     const int64_t number = value->is_number() ? value->to_number<int64_t>(failure) : 0;
     if (!value->is_number() || failure || number < low || number > high) {
-        fail(name, fmt::format("`{}{}` must be a whole number from {} to {}", prefix_, name, low,
-                               high));
+        fail(name,
+             fmt::format("`{}{}` must be a whole number from {} to {}", prefix_, name, low, high));
         return std::nullopt;
     }
     return number;
@@ -143,7 +144,9 @@ std::optional<StringMap> FieldReader::optional_string_map(std::string_view name,
     return out;
 }
 
-const json::value* FieldReader::optional_value(std::string_view name) { return find(name); }
+const json::value* FieldReader::optional_value(std::string_view name) {
+    return find(name);
+}
 
 const json::object* FieldReader::optional_object(std::string_view name) {
     const json::value* value = find(name);
@@ -159,8 +162,8 @@ const json::array* FieldReader::optional_array(std::string_view name, size_t ent
     const json::value* value = find(name);
     if (value == nullptr) return nullptr;
     if (!value->is_array() || value->as_array().size() > entries) {
-        fail(name, fmt::format("`{}{}` must be a list of at most {} entries", prefix_, name,
-                               entries));
+        fail(name,
+             fmt::format("`{}{}` must be a list of at most {} entries", prefix_, name, entries));
         return nullptr;
     }
     return &value->as_array();
@@ -171,9 +174,10 @@ Result<void> FieldReader::finish() {
     for (const auto& [key, value] : object_) {
         const std::string_view name = key;
         if (std::ranges::find(known_, name) == known_.end()) {
-            return invalid_field(prefix_ + std::string(name),
-                                 fmt::format("unknown field `{}{}`: remove it, or check its spelling",
-                                             prefix_, name));
+            return invalid_field(
+                prefix_ + std::string(name),
+                fmt::format("unknown field `{}{}`: remove it, or check its spelling", prefix_,
+                            name));
         }
     }
     return {};

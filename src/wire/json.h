@@ -28,8 +28,8 @@ Result<json::value> parse_json(std::string_view text);
 // The same for text that must be an object.
 Result<json::object> parse_object(std::string_view text);
 
-// Reads the fields of an object one by one. The first error is kept and every later read answers a default,
-// so that a decoder reads straight down and asks once, in finish().
+// Reads the fields of an object one by one. The first error is kept and every later read answers a
+// default, so that a decoder reads straight down and asks once, in finish().
 class FieldReader {
   public:
     // `prefix` is put before field names in errors: "files[2]." for a nested object.
@@ -39,7 +39,8 @@ class FieldReader {
     std::optional<std::string> optional_string(std::string_view name, size_t max_bytes);
     std::optional<int64_t> optional_int(std::string_view name, int64_t low, int64_t high);
     std::optional<bool> optional_bool(std::string_view name);
-    // Lists of strings, and maps of strings; nullopt if absent. Bounds: entries, and bytes of all together.
+    // Lists of strings, and maps of strings; nullopt if absent. Bounds: entries, and bytes of all
+    // together.
     std::optional<std::vector<std::string>> optional_strings(std::string_view name, size_t entries,
                                                              size_t max_bytes);
     std::optional<StringMap> optional_string_map(std::string_view name, size_t entries,

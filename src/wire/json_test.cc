@@ -18,7 +18,8 @@ TEST(Json, RefusesWhatIsNotOneValueInUtf8) {
 }
 
 TEST(Json, ReadsFieldsWithinTheirBounds) {
-    json::object object = parse_object(R"({"code":"x","n":3,"env":{"A":"b"},"args":["p","q"]})").value();
+    json::object object =
+        parse_object(R"({"code":"x","n":3,"env":{"A":"b"},"args":["p","q"]})").value();
     FieldReader in(object, "");
     EXPECT_EQ(in.required_string("code", 10), "x");
     EXPECT_EQ(in.optional_int("n", 1, 5), 3);

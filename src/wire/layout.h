@@ -1,4 +1,5 @@
-// Where things stand in the data directory. Host names derive from ids, so that a sweep finds leftovers.
+// Where things stand in the data directory. Host names derive from ids, so that a sweep finds
+// leftovers.
 //
 //     DATA/pool.img                 the btrfs pool (root)
 //     DATA/client.json              URL and key for the CLI (0600, of the user who set it up)
@@ -19,13 +20,27 @@ inline constexpr std::string_view kDefaultData = "/var/lib/cloister";
 inline std::string join(std::string_view directory, std::string_view name) {
     return std::string(directory) + "/" + std::string(name);
 }
-inline std::string pool_image(std::string_view data) { return join(data, "pool.img"); }
-inline std::string client_file(std::string_view data) { return join(data, "client.json"); }
-inline std::string state_directory(std::string_view data) { return join(data, "state"); }
-inline std::string run_directory(std::string_view data) { return join(data, "run"); }
-inline std::string warden_socket(std::string_view data) { return join(data, "run/warden.sock"); }
-inline std::string service_file(std::string_view data) { return join(data, "run/service.json"); }
-inline std::string agents_directory(std::string_view data) { return join(data, "run/agents"); }
+inline std::string pool_image(std::string_view data) {
+    return join(data, "pool.img");
+}
+inline std::string client_file(std::string_view data) {
+    return join(data, "client.json");
+}
+inline std::string state_directory(std::string_view data) {
+    return join(data, "state");
+}
+inline std::string run_directory(std::string_view data) {
+    return join(data, "run");
+}
+inline std::string warden_socket(std::string_view data) {
+    return join(data, "run/warden.sock");
+}
+inline std::string service_file(std::string_view data) {
+    return join(data, "run/service.json");
+}
+inline std::string agents_directory(std::string_view data) {
+    return join(data, "run/agents");
+}
 inline std::string agent_socket(std::string_view data, std::string_view sandbox) {
     return agents_directory(data) + "/" + std::string(sandbox) + ".sock";
 }

@@ -1,4 +1,5 @@
-// RunEnd: how a run ended. A value, never an Error: every run has exactly one, after all of its output.
+// RunEnd: how a run ended. A value, never an Error: every run has exactly one, after all of its
+// output.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,17 @@ namespace cloister {
 
 // In the order of precedence (design §1): if several apply, the first of these is the reason.
 enum class EndReason {
-    SandboxLost,   // the sandbox went away under the run
-    Oom,           // the kernel's memory limit killed a process of the sandbox
-    Timeout,       // the run's time was over
-    Cancelled,     // the server stopped it (sandbox deleted, service stopping)
-    Interrupted,   // the caller asked to stop it
-    OutputLimit,   // more output than the run may have
-    KernelDied,    // the interpreter ended by itself
+    SandboxLost,  // the sandbox went away under the run
+    Oom,          // the kernel's memory limit killed a process of the sandbox
+    Timeout,      // the run's time was over
+    Cancelled,    // the server stopped it (sandbox deleted, service stopping)
+    Interrupted,  // the caller asked to stop it
+    OutputLimit,  // more output than the run may have
+    KernelDied,   // the interpreter ended by itself
     CpuLimit,
     PidsLimit,
     DiskFull,
-    Error,         // the code raised, or ended with a code other than 0
+    Error,  // the code raised, or ended with a code other than 0
     Ok,
 };
 
@@ -30,9 +31,9 @@ std::optional<EndReason> end_reason_from(std::string_view word);
 
 struct RunUsage {
     int64_t wall_ms = 0;
-    int64_t cpu_ms = 0;                // user and system time of the whole sandbox during the run
-    uint64_t memory_peak_bytes = 0;    // of the whole sandbox during the run
-    uint64_t output_bytes = 0;         // stdout, stderr and displays
+    int64_t cpu_ms = 0;              // user and system time of the whole sandbox during the run
+    uint64_t memory_peak_bytes = 0;  // of the whole sandbox during the run
+    uint64_t output_bytes = 0;       // stdout, stderr and displays
 };
 
 struct Artifact {
@@ -43,9 +44,10 @@ struct Artifact {
 
 struct RunEnd {
     EndReason reason = EndReason::SandboxLost;
-    std::optional<int> exit_code;  // the program's own: 0 ok, 1 exception, N of sys.exit(N); 128+S by signal S
-    std::string message;           // one sentence for a person; empty if ok
-    bool state_lost = false;       // the context's variables are gone
+    std::optional<int>
+        exit_code;  // the program's own: 0 ok, 1 exception, N of sys.exit(N); 128+S by signal S
+    std::string message;                  // one sentence for a person; empty if ok
+    bool state_lost = false;              // the context's variables are gone
     std::vector<std::string> limits_hit;  // "memory", "pids", "timeout", "output"
     RunUsage usage;
     std::vector<Artifact> artifacts;

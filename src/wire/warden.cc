@@ -30,9 +30,12 @@ std::string encode_variant(const Variant& message) {
         message);
 }
 
-Error malformed() { return make_error(ErrorKind::InvalidArgument, "a malformed warden message"); }
+Error malformed() {
+    return make_error(ErrorKind::InvalidArgument, "a malformed warden message");
+}
 
-// Tries the alternatives of the variant one after another: the one that the header names is copied out.
+// Tries the alternatives of the variant one after another: the one that the header names is copied
+// out.
 template <class Variant, size_t Index = 0>
 Result<Variant> decode_variant(const Header& header, std::string_view body) {
     if constexpr (Index == std::variant_size_v<Variant>) {
@@ -59,7 +62,9 @@ Result<Variant> decode_message(std::string_view bytes) {
     return decode_variant<Variant>(header, bytes.substr(sizeof(header)));
 }
 
-bool in_range(uint64_t value, uint64_t low, uint64_t high) { return value >= low && value <= high; }
+bool in_range(uint64_t value, uint64_t low, uint64_t high) {
+    return value >= low && value <= high;
+}
 
 bool valid(const JailPlan& plan) {
     return is_id(plan.sandbox.view()) && is_id(plan.project.view()) &&
@@ -93,8 +98,12 @@ Result<Id> Id::from(std::string_view text) {
     return id;
 }
 
-std::string encode(const Request& request) { return encode_variant(request); }
-std::string encode(const Reply& reply) { return encode_variant(reply); }
+std::string encode(const Request& request) {
+    return encode_variant(request);
+}
+std::string encode(const Reply& reply) {
+    return encode_variant(reply);
+}
 
 Result<Request> decode_request(std::string_view bytes) {
     Request request = TRY(decode_message<Request>(bytes));
@@ -102,7 +111,9 @@ Result<Request> decode_request(std::string_view bytes) {
     return request;
 }
 
-Result<Reply> decode_reply(std::string_view bytes) { return decode_message<Reply>(bytes); }
+Result<Reply> decode_reply(std::string_view bytes) {
+    return decode_message<Reply>(bytes);
+}
 
 DoneReply done(uint64_t tag, const Result<void>& result) {
     DoneReply reply{.tag = tag};

@@ -1,12 +1,13 @@
 // The requests that cloisterd sends to the warden, and what comes back: plain data over one
 // SOCK_SEQPACKET unix socket (DATA/run/warden.sock), one message a datagram.
 //
-// A JailPlan holds ids, sizes and counts only: no path, no uid, no mount option, no command line, no
-// environment. Everything else about a sandbox is derived by the warden. Decoding checks every field, so a
-// decoded message is a valid one; whatever does not decode ends the connection.
+// A JailPlan holds ids, sizes and counts only: no path, no uid, no mount option, no command line,
+// no environment. Everything else about a sandbox is derived by the warden. Decoding checks every
+// field, so a decoded message is a valid one; whatever does not decode ends the connection.
 //
-// Encoding: the struct's bytes as they stand (both ends are built together and run on one host), after a
-// header that names version, kind and size. Every struct is trivially copyable and without padding.
+// Encoding: the struct's bytes as they stand (both ends are built together and run on one host),
+// after a header that names version, kind and size. Every struct is trivially copyable and without
+// padding.
 #pragma once
 
 #include <array>
@@ -30,12 +31,13 @@ struct Id {
     auto operator<=>(const Id&) const = default;
 };
 
-// What a sandbox is to be. Its nest belongs to (project, template_revision) and the warden's runtime.
+// What a sandbox is to be. Its nest belongs to (project, template_revision) and the warden's
+// runtime.
 struct JailPlan {
     Id sandbox;
     Id project;
     Id template_revision;
-    uint32_t cpu = 0;        // whole CPUs
+    uint32_t cpu = 0;         // whole CPUs
     uint64_t memory_max = 0;  // bytes
     uint64_t disk_max = 0;    // bytes
     uint32_t pids_max = 0;
@@ -50,7 +52,8 @@ struct CreateRequest {
     uint64_t tag = 0;
     JailPlan plan;
 };
-// Kills and removes a sandbox with its files. Answered when its processes are gone; an unknown id is a success.
+// Kills and removes a sandbox with its files. Answered when its processes are gone; an unknown id
+// is a success.
 struct DestroyRequest {
     uint64_t tag = 0;
     Id sandbox;
@@ -86,13 +89,13 @@ struct HelloReply {
     uint32_t cgroup_mode = 0;
     uint32_t enforced = 0;  // bits of Limit
     uint32_t host_cpus = 0;
-    uint64_t host_memory = 0;   // bytes
-    uint64_t pool_bytes = 0;    // size of the pool
+    uint64_t host_memory = 0;  // bytes
+    uint64_t pool_bytes = 0;   // size of the pool
     uint64_t pool_free = 0;
 };
 struct ListReply {
     uint64_t tag = 0;
-    Id sandbox;   // zeros if last
+    Id sandbox;  // zeros if last
     uint32_t last = 0;
 };
 struct UsageReply {
@@ -102,8 +105,8 @@ struct UsageReply {
     uint64_t disk_bytes = 0;
     uint64_t pids = 0;
 };
-// Not an answer: a sandbox ended by itself (its agent or its nest died). Its files are still there until
-// DestroyRequest.
+// Not an answer: a sandbox ended by itself (its agent or its nest died). Its files are still there
+// until DestroyRequest.
 struct EndedEvent {
     Id sandbox;
     uint32_t signal = 0;  // that ended its agent, or 0
@@ -111,7 +114,8 @@ struct EndedEvent {
     uint32_t reserved = 0;
 };
 
-using Request = std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest>;
+using Request =
+    std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest>;
 using Reply = std::variant<DoneReply, HelloReply, ListReply, UsageReply, EndedEvent>;
 
 std::string encode(const Request& request);
