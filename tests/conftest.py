@@ -1,0 +1,120 @@
+"""Fixtures of the system tests: one service for the whole session, sandboxes in it, and runs in those.
+
+Long cases carry `@pytest.mark.full`; they run only with `--full`, and the summary counts them otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from service import Build, Service
+from sse import Event, read_events
+
+Run = Callable[..., dict[str, Any]]
+Events = Callable[..., list[Event]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="also the long cases (marker `full`)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "full: a long case, only with --full")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    long = [item for item in items if item.get_closest_marker("full")]
+    items[:] = [item for item in items if item not in long]
+    config.hook.pytest_deselected(items=long)
+    config.stash[_LEFT_OUT] = len(long)
+
+
+_LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    left_out = config.stash.get(_LEFT_OUT, 0)
+    if left_out:
+        terminalreporter.write_line(f"{left_out} cases only with --full")
+
+
+@pytest.fixture(scope="session")
+def build() -> Build:
+    return Build.from_environment()
+
+
+@pytest.fixture(scope="session")
+def server(build: Build) -> Iterator[Service]:
+    """The running service: `url`, `key`, `data`, `log`. Its end is part of the test: nothing may be left."""
+    service = Service(build)
+    try:
+        service.start()
+        yield service
+        code = service.stop()
+    finally:
+        service.stop()
+        left, reports = service.leftovers(), service.sanitizer_reports()
+        service.kill_rest()
+        service.remove()
+    assert code == 0, f"`cloister serve` ended with {code}; its log is {service.log}"
+    assert not left, f"left behind: {left}"
+    assert not reports, f"sanitizer reports in {service.log}: {reports}"
+    service.log.unlink()
+
+
+@pytest.fixture(scope="session")
+def client(server: Service) -> Iterator[httpx.Client]:
+    """An HTTP client with the key; one connection pool for the session, as an agent would have."""
+    with httpx.Client(
+        base_url=server.url, headers={"Authorization": f"Bearer {server.key}"}, timeout=120, trust_env=False
+    ) as http:
+        yield http
+
+
+@pytest.fixture
+def sandbox(client: httpx.Client) -> Iterator[dict[str, Any]]:
+    """A fresh sandbox, deleted afterwards (a test may delete it itself)."""
+    made = create_sandbox(client)
+    yield made
+    assert client.delete(f"/v1/sandboxes/{made['id']}").status_code in (204, 404)
+
+
+def create_sandbox(client: httpx.Client, **fields: Any) -> dict[str, Any]:
+    answer = client.post("/v1/sandboxes", json=fields)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+@pytest.fixture
+def run(client: httpx.Client, sandbox: dict[str, Any]) -> Run:
+    """run(code, **fields): runs code in `sandbox` and answers the Run."""
+
+    def call(code: str, **fields: Any) -> dict[str, Any]:
+        answer = client.post(f"/v1/sandboxes/{sandbox['id']}/runs", json={"code": code, **fields})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return call
+
+
+@pytest.fixture
+def events(client: httpx.Client, sandbox: dict[str, Any]) -> Events:
+    """events(code, **fields): runs code in `sandbox` and answers its events, read from the live stream."""
+
+    def call(code: str, **fields: Any) -> list[Event]:
+        return stream(client, f"/v1/sandboxes/{sandbox['id']}/runs", {"code": code, **fields})
+
+    return call
+
+
+def stream(client: httpx.Client, path: str, body: dict[str, Any]) -> list[Event]:
+    """Posts a run and reads its events to the end."""
+    headers = {"Accept": "text/event-stream"}
+    with client.stream("POST", path, json=body, headers=headers) as answer:
+        assert answer.status_code == 200, answer.read()
+        return list(read_events(answer.iter_bytes()))

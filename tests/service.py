@@ -1,0 +1,261 @@
+"""Starts the built programs on a data directory of their own, and checks that nothing is left when they stop.
+
+    service = Service(Build.from_environment())
+    service.start()
+    httpx.get(service.url + "/readyz")
+    service.stop()
+    assert service.leftovers() == []
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+POOL_BYTES = 8 << 30
+SERVER_UID = 64999
+# Importing the image is most of it; the time is for a machine that compiles beside the tests.
+PREPARE_SECONDS = 600
+START_SECONDS = 60
+STOP_SECONDS = 30
+
+SANITIZER_REPORT = re.compile(r"ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|runtime error: ")
+
+
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """What is under test: a directory of programs, and a base image."""
+
+    bin: Path
+    image: Path
+
+    @classmethod
+    def from_environment(cls) -> Build:
+        missing = [name for name in ("CLOISTER_BIN", "CLOISTER_IMAGE") if name not in os.environ]
+        if missing:
+            raise RuntimeError(f"{' and '.join(missing)} must be set; `./dev test api` does it")
+        return cls(Path(os.environ["CLOISTER_BIN"]), Path(os.environ["CLOISTER_IMAGE"]))
+
+    @property
+    def runtime(self) -> Path:
+        return self.bin.parent / "runtime"
+
+    def program(self, name: str) -> str:
+        return str(self.bin / name)
+
+
+@dataclasses.dataclass
+class Process:
+    pid: int
+    command: list[str]
+
+
+def processes() -> list[Process]:
+    """Everything that runs on this machine, as far as it can still be read."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        found.append(Process(int(entry.name), [word.decode(errors="replace") for word in words if word]))
+    return found
+
+
+def host_id_processes(first: int = 0x70000000, last: int = 0xEFFFFFFF) -> list[int]:
+    """Processes that run under the host ids which sandboxes get."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and first <= entry.stat().st_uid <= last:
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Service:
+    """One `cloister serve` with its data directory."""
+
+    def __init__(self, build: Build) -> None:
+        self.build = build
+        self.data = Path(tempfile.mkdtemp(prefix="cl-", dir="/tmp"))
+        self.data.chmod(0o711)
+        self.log = self.data.with_suffix(".log")
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self.key = ""
+        self._supervisor: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+
+    # --- life ---
+
+    def start(self) -> None:
+        self._prepare()
+        self._serve()
+        wait_until(self._ready, START_SECONDS, f"the service is ready (log: {self.log})")
+        self.key = json.loads((self.data / "client.json").read_text())["api_key"]
+
+    def stop(self) -> int:
+        """Asks the service to stop, and answers its exit code."""
+        supervisor = self._supervisor
+        if supervisor is None:
+            return 0
+        self._supervisor = None
+        supervisor.send_signal(signal.SIGTERM)
+        try:
+            return supervisor.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill_rest()
+            supervisor.kill()
+            supervisor.wait()
+            raise
+
+    def kill_rest(self) -> None:
+        for process in self.programs():
+            try:
+                os.kill(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def remove(self) -> None:
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    # --- looking at it ---
+
+    def programs(self) -> list[Process]:
+        """Our programs that run on this data directory."""
+        data = str(self.data)
+        return [process for process in processes() if data in process.command]
+
+    def program(self, name: str) -> Process:
+        """The one program of that name; the warden's short-lived helpers carry its name too, so the oldest."""
+        matching = [p for p in self.programs() if p.command[0].endswith("/" + name)]
+        if not matching:
+            raise LookupError(f"{name} is not running")
+        return min(matching, key=lambda process: _started(process.pid))
+
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def sanitizer_reports(self) -> list[str]:
+        """Lines of the log that a sanitizer wrote."""
+        return [line for line in self.log_text().splitlines() if SANITIZER_REPORT.search(line)]
+
+    def leftovers(self) -> list[str]:
+        """What is still there of a service that has stopped, in words."""
+        data = str(self.data)
+        left = [f"process {p.pid}: {' '.join(p.command)}" for p in self.programs()]
+        left += [f"mount {line}" for line in _lines("/proc/self/mountinfo") if data in line]
+        left += [f"loop device {path.parent.parent.name}" for path in _loops() if data in path.read_text()]
+        left += [f"cgroup {path}" for path in self.cgroups()]
+        left += [f"socket {path}" for path in self.data.rglob("*.sock")]
+        return left
+
+    def cgroups(self) -> list[Path]:
+        """Our cgroups. Their names hold the instance, which derives from the data directory."""
+        return [path for path in cgroups() if self._owns(path)]
+
+    def _owns(self, cgroup: Path) -> bool:
+        return cgroup.name in self._instances()
+
+    def _instances(self) -> set[str]:
+        """cgroup names that this service's log or journal names."""
+        return set(re.findall(r"cloister-[A-Za-z0-9_.-]+", self.log_text()))
+
+    # --- starting ---
+
+    def _prepare(self) -> None:
+        command = [
+            self.build.program("cloister-warden"),
+            "prepare",
+            *("--data", str(self.data)),
+            *("--image", str(self.build.image)),
+            *("--runtime", str(self.build.runtime)),
+            *("--pool-bytes", str(POOL_BYTES)),
+        ]
+        with self.log.open("ab") as log:
+            subprocess.run(command, stdout=log, stderr=log, check=True, timeout=PREPARE_SECONDS)
+
+    def _serve(self) -> None:
+        command = [
+            self.build.program("cloister"),
+            "serve",
+            *("--data", str(self.data)),
+            *("--listen", self.url.removeprefix("http://")),
+            *("--user", str(SERVER_UID)),
+            *("--image", str(self.build.image)),
+            *("--runtime", str(self.build.runtime)),
+            "--print-key",
+        ]
+        with self.log.open("ab") as log:
+            self._supervisor = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment()
+            )
+
+    def environment(self) -> dict[str, str]:
+        """An environment in which the CLI finds this service and nothing of the caller's."""
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        return kept | {"CLOISTER_DATA": str(self.data)}
+
+    def _ready(self) -> bool:
+        assert self._supervisor is not None
+        if self._supervisor.poll() is not None:
+            tail = "\n".join(self.log_text().splitlines()[-15:])
+            raise RuntimeError(f"`cloister serve` ended with {self._supervisor.returncode}:\n{tail}")
+        return (self.data / "client.json").exists() and answers(self.url + "/readyz")
+
+
+def answers(url: str) -> bool:
+    import httpx  # late: the leftover checks above need no HTTP
+
+    try:
+        return httpx.get(url, timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def cgroups() -> list[Path]:
+    """Top cgroups of Cloister, of any instance, in any hierarchy."""
+    return [path for path in Path("/sys/fs/cgroup").glob("**/cloister-*") if path.is_dir()]
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()
+
+
+def _loops() -> list[Path]:
+    return list(Path("/sys/block").glob("loop*/loop/backing_file"))
+
+
+def _started(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return 1 << 62
