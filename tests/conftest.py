@@ -5,7 +5,9 @@ Long cases carry `@pytest.mark.full`; they run only with `--full`, and the summa
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,6 +17,7 @@ from sse import Event, read_events
 
 Run = Callable[..., dict[str, Any]]
 Events = Callable[..., list[Event]]
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -108,6 +111,27 @@ def events(client: httpx.Client, sandbox: dict[str, Any]) -> Events:
 
     def call(code: str, **fields: Any) -> list[Event]:
         return stream(client, f"/v1/sandboxes/{sandbox['id']}/runs", {"code": code, **fields})
+
+    return call
+
+
+@pytest.fixture
+def cli(server: Service, tmp_path: Path) -> Cli:
+    """cli("run", "-c", "1+1", stdin=...): the `cloister` program as a user calls it, in a directory of its own."""
+
+    def call(
+        *words: str, stdin: str | None = None, cwd: Path = tmp_path, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [server.build.program("cloister"), *words],
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            text=True,
+            cwd=cwd,
+            env=server.environment() | environment,
+            timeout=120,
+        )
 
     return call
 

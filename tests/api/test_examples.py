@@ -1,0 +1,60 @@
+"""Every example does what examples/expected.toml says."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Cli
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((EXAMPLES / "expected.toml").read_text())
+
+
+def test_every_example_has_its_expectation() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(EXPECTED)
+
+
+def test_the_gallery_names_every_example() -> None:
+    page = (EXAMPLES / "README.md").read_text()
+    assert [name for name in EXPECTED if f"`{name}.py`" not in page] == []
+
+
+def input_of(expected: dict[str, Any]) -> str | None:
+    return (EXAMPLES / expected["stdin"]).read_text() if "stdin" in expected else None
+
+
+def options_of(expected: dict[str, Any]) -> list[str]:
+    """The options, with files beside the examples as absolute paths."""
+    options = expected.get("options", [])
+    return [str(EXAMPLES / word) if (EXAMPLES / word).is_file() else word for word in options]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example(name: str, cli: Cli, tmp_path: Path) -> None:
+    expected = EXPECTED[name]
+    done = cli(
+        "run",
+        *options_of(expected),
+        str(EXAMPLES / f"{name}.py"),
+        *expected.get("arguments", []),
+        stdin=input_of(expected),
+    )
+    assert done.stdout == expected["stdout"].lstrip("\n"), done.stderr
+    for pattern in expected.get("stderr", []):
+        assert re.search(pattern, done.stderr), done.stderr
+    assert done.returncode == expected["exit_code"]
+
+    ended = re.search(r"^ended (\w+) in ([\d.]+) s", done.stderr, re.MULTILINE)
+    assert ended, done.stderr
+    assert ended[1] == expected["end_reason"]
+    assert float(ended[2]) <= expected.get("at_most", 30)
+
+    charts = sorted(tmp_path.glob("cloister-out/**/*.png"))
+    assert len(charts) == expected.get("charts", 0)
+    for chart in charts:
+        assert chart.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+        assert str(chart.relative_to(tmp_path)) in done.stderr
