@@ -1,0 +1,86 @@
+#include "store/migrations.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace cloister::store {
+namespace {
+
+struct Step {
+    Sql script;
+};
+
+// PRAGMA user_version cannot take a bound value, so each step sets its own number.
+constexpr std::array kSteps = {
+    Step{R"sql(
+        BEGIN IMMEDIATE;
+        CREATE TABLE projects (
+            id TEXT PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            created_ms INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE keys (
+            project TEXT NOT NULL REFERENCES projects (id),
+            id TEXT NOT NULL,
+            hash TEXT NOT NULL UNIQUE,
+            prefix TEXT NOT NULL,
+            name TEXT NOT NULL,
+            created_ms INTEGER NOT NULL,
+            last_used_ms INTEGER,
+            revoked_ms INTEGER,
+            PRIMARY KEY (project, id)
+        ) WITHOUT ROWID;
+        CREATE TABLE sandboxes (
+            project TEXT NOT NULL REFERENCES projects (id),
+            id TEXT NOT NULL,
+            template TEXT NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('creating', 'running', 'dead')),
+            cpu INTEGER NOT NULL,
+            memory_mb INTEGER NOT NULL,
+            disk_mb INTEGER NOT NULL,
+            idle_timeout_seconds INTEGER NOT NULL,
+            metadata TEXT NOT NULL,
+            created_ms INTEGER NOT NULL,
+            died_ms INTEGER,
+            PRIMARY KEY (project, id)
+        );
+        CREATE INDEX sandboxes_died ON sandboxes (died_ms);
+        CREATE TABLE runs (
+            project TEXT NOT NULL REFERENCES projects (id),
+            id TEXT NOT NULL,
+            created_ms INTEGER NOT NULL,
+            ended_ms INTEGER,
+            record TEXT NOT NULL,
+            PRIMARY KEY (project, id)
+        );
+        CREATE INDEX runs_ended ON runs (ended_ms);
+        PRAGMA user_version = 1;
+        COMMIT;
+    )sql"},
+};
+
+Result<int64_t> version_of(Database& database) {
+    Rows rows = TRY(database.query("PRAGMA user_version"));
+    (void)TRY(rows.next());  // this pragma always has one row
+    return rows.integer(0);
+}
+
+}  // namespace
+
+Result<void> migrate(Database& database) {
+    const auto version = static_cast<size_t>(TRY(version_of(database)));
+    if (version > kSteps.size()) {
+        return make_error(
+            ErrorKind::FailedPrecondition,
+            fmt::format("the database has version {}, this program knows {}: start the "
+                        "newer program, or choose another data directory",
+                        version, kSteps.size()));
+    }
+    for (size_t step = version; step < kSteps.size(); ++step) {
+        TRY_OK(database.script(kSteps[step].script));
+    }
+    return {};
+}
+
+}  // namespace cloister::store
