@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from openapi import Contract
 from service import Build, Service
 from sse import Event, read_events
 
@@ -70,12 +71,37 @@ def server(build: Build) -> Iterator[Service]:
     service.log.unlink()
 
 
+CONTRACT = Contract.load()
+
+
+def hold_to_contract(response: httpx.Response) -> None:
+    """Checks each whole answer that the tests get; streams are read by the tests that ask for them."""
+    request = response.request
+    operation = CONTRACT.find(request.method, request.url.path)
+    streams = response.headers.get("content-type", "").startswith(("text/event-stream", "application/octet-stream"))
+    if operation and not streams:
+        CONTRACT.check(operation.id, response.status_code, response.headers, response.read())
+    elif response.status_code >= 400:
+        CONTRACT.check_error(response.read(), f"{request.method} {request.url.path}")
+
+
+def new_client(server: Service, **headers: str) -> httpx.Client:
+    """An HTTP client without a key, whose answers are held to contract/openapi.yaml."""
+    hooks = {"response": [hold_to_contract]}
+    return httpx.Client(base_url=server.url, headers=headers, timeout=120, trust_env=False, event_hooks=hooks)
+
+
 @pytest.fixture(scope="session")
 def client(server: Service) -> Iterator[httpx.Client]:
     """An HTTP client with the key; one connection pool for the session, as an agent would have."""
-    with httpx.Client(
-        base_url=server.url, headers={"Authorization": f"Bearer {server.key}"}, timeout=120, trust_env=False
-    ) as http:
+    with new_client(server, Authorization=f"Bearer {server.key}") as http:
+        yield http
+
+
+@pytest.fixture(scope="session")
+def anonymous(server: Service) -> Iterator[httpx.Client]:
+    """The same without a key."""
+    with new_client(server) as http:
         yield http
 
 

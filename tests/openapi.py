@@ -21,6 +21,9 @@ import yaml
 CONTRACT = Path(__file__).resolve().parent.parent / "contract" / "openapi.yaml"
 METHODS = ("get", "put", "post", "delete", "patch", "head", "options")
 
+# Errors that any operation may answer, whatever it names itself: they come from before it is reached.
+BEFORE_OPERATIONS = {400, 403, 408, 413, 431, 503}
+
 Schema = dict[str, Any]
 
 
@@ -64,9 +67,20 @@ class Contract:
             node = target
         return node
 
+    def find(self, method: str, path: str) -> Operation | None:
+        """The operation that answers a request, or None."""
+        for operation in self.operations.values():
+            pattern = re.sub(r"\{\w+\}", "[^/]+", operation.path)
+            if method == operation.method and re.fullmatch(pattern, path):
+                return operation
+        return None
+
     def check(self, operation_id: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Raises a ContractError unless the answer is one that the contract promises for the operation."""
         responses = self.operations[operation_id].responses
+        if str(status) not in responses and status in BEFORE_OPERATIONS:
+            self.check_error(body, operation_id)
+            return
         if str(status) not in responses:
             raise ContractError(f"{operation_id} answered {status}, which the contract does not name: {body[:500]!r}")
         content = self.resolve(responses[str(status)]).get("content")
@@ -77,6 +91,12 @@ class Contract:
         _require(media in content, operation_id, f"content type {media!r} is not one of {list(content)}")
         if media == "application/json":
             self.check_value(json.loads(body), content[media]["schema"], operation_id)
+
+    def check_error(self, body: bytes, where: str) -> dict[str, Any]:
+        """The error that a body holds, checked."""
+        document = json.loads(body)
+        self.check_value(document, self.schema("Error"), where)
+        return document["error"]
 
     def check_value(self, value: Any, schema: Schema, where: str) -> None:
         schema = self.resolve(schema)

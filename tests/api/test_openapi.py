@@ -104,3 +104,21 @@ def test_every_operation_is_read() -> None:
     request = CONTRACT.operations["createRunInNewSandbox"].request
     assert request is not None
     assert {"code", "sandbox"} <= request["properties"].keys()
+
+
+def test_an_operation_is_found_by_its_request() -> None:
+    found = CONTRACT.find("POST", f"/v1/sandboxes/{ID}/runs")
+    assert found is not None
+    assert found.id == "createRun"
+    assert CONTRACT.find("PATCH", f"/v1/sandboxes/{ID}/runs") is None
+    assert CONTRACT.find("POST", f"/v1/sandboxes/{ID}/runs/") is None
+
+
+def test_errors_from_before_an_operation_need_their_form() -> None:
+    json_type = {"content-type": "application/json"}
+    good = {"error": {"code": "too_large", "message": "send less", "request_id": "x"}}
+    CONTRACT.check("healthz", 413, json_type, json.dumps(good).encode())
+    with pytest.raises(ContractError):
+        CONTRACT.check("healthz", 413, json_type, b'{"error": "too large"}')
+    with pytest.raises(ContractError):
+        CONTRACT.check("healthz", 500, json_type, json.dumps(good).encode())
