@@ -20,11 +20,11 @@ install_packages() {
     mapfile -t missing < <(missing_packages "$@")
     [ ${#missing[@]} -gt 0 ] || return 0
     echo "packages to install: ${missing[*]}"
-    conflicting=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'libboost*1.74-dev' 2>/dev/null | awk '$1 == "installed" { print $2 }')
+    conflicting=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'libboost*1.74-dev' 2>/dev/null | awk '$1 == "installed" { print $2 }' || true)
     [ -z "$conflicting" ] || echo "apt removes ${conflicting//$'\n'/, }: it conflicts with libboost1.81-dev"
 
     # Recorded first, so that the list is whole however this ends.
-    printf '%s\n' "${missing[@]}" | sort -u - <(cat "$installed_packages" 2>/dev/null) >"$installed_packages.new"
+    { printf '%s\n' "${missing[@]}"; cat "$installed_packages" 2>/dev/null || true; } | sort -u >"$installed_packages.new"
     mv "$installed_packages.new" "$installed_packages"
 
     export DEBIAN_FRONTEND=noninteractive
