@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "loop/loop.h"
 
@@ -69,13 +70,21 @@ class Response {
     virtual void on_disconnect(std::function<void()> then) = 0;
 };
 
+struct ServerOptions {
+    int64_t header_timeout_ms = limits::kHttpHeaderTimeoutMs;
+    int64_t body_timeout_ms = limits::kHttpBodyTimeoutMs;
+    int64_t write_timeout_ms = limits::kHttpWriteTimeoutMs;
+    uint64_t upload_max = limits::kUploadMax;
+    size_t connections_max = limits::kConnectionsMax;
+};
+
 using Handler = std::function<Task<void>(Request&, Response&)>;
 
 class Server {
   public:
     // Listens on "HOST:PORT" (port 0: any). Addresses that the host does not have are errors.
     static Result<std::unique_ptr<Server>> create(Loop& loop, std::string_view listen,
-                                                  Handler handler);
+                                                  Handler handler, ServerOptions options = {});
     virtual ~Server() = default;
     virtual uint16_t port() const = 0;
     // Stops accepting; connections end after their current request.
