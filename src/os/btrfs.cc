@@ -1,0 +1,116 @@
+#include "os/btrfs.h"
+
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace cloister::os {
+namespace {
+
+constexpr uint64_t kEnableSimpleQuotas = 4;  // BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA of Linux 6.7
+
+Result<btrfs_ioctl_vol_args_v2> named(const std::string& name) {
+    btrfs_ioctl_vol_args_v2 arguments{};
+    if (name.size() >= sizeof(arguments.name)) {
+        return make_error(ErrorKind::InvalidArgument, "a subvolume name that is too long");
+    }
+    std::ranges::copy(name, arguments.name);
+    return arguments;
+}
+
+Error failure(const std::string& what, const std::string& name) {
+    if (errno == EEXIST)
+        return make_error(ErrorKind::AlreadyExists, "subvolume " + name + " exists");
+    return last_os_failure(what + " subvolume " + name);
+}
+
+bool enable(const Fd& root, uint64_t command) {
+    btrfs_ioctl_quota_ctl_args arguments{};
+    arguments.cmd = command;
+    return ::ioctl(root.get(), BTRFS_IOC_QUOTA_CTL, &arguments) == 0 || errno == EEXIST;
+}
+
+Result<uint64_t> subvolume_id(const Fd& subvolume) {
+    btrfs_ioctl_ino_lookup_args arguments{};
+    arguments.objectid = BTRFS_FIRST_FREE_OBJECTID;
+    if (::ioctl(subvolume.get(), BTRFS_IOC_INO_LOOKUP, &arguments) != 0) {
+        return last_os_failure("asking for a subvolume's id");
+    }
+    return arguments.treeid;
+}
+
+}  // namespace
+
+Result<void> create_subvolume(const Fd& directory, const std::string& name) {
+    btrfs_ioctl_vol_args_v2 arguments = TRY(named(name));
+    if (::ioctl(directory.get(), BTRFS_IOC_SUBVOL_CREATE_V2, &arguments) != 0) {
+        return failure("making", name);
+    }
+    return {};
+}
+
+Result<void> snapshot_subvolume(const Fd& source, const Fd& directory, const std::string& name,
+                                Access access) {
+    btrfs_ioctl_vol_args_v2 arguments = TRY(named(name));
+    arguments.fd = source.get();
+    if (access == Access::ReadOnly) arguments.flags = BTRFS_SUBVOL_RDONLY;
+    if (::ioctl(directory.get(), BTRFS_IOC_SNAP_CREATE_V2, &arguments) != 0) {
+        return failure("copying to", name);
+    }
+    return {};
+}
+
+Result<void> delete_subvolume(const Fd& directory, const std::string& name) {
+    btrfs_ioctl_vol_args_v2 arguments = TRY(named(name));
+    if (::ioctl(directory.get(), BTRFS_IOC_SNAP_DESTROY_V2, &arguments) == 0 || errno == ENOENT)
+        return {};
+    return failure("deleting", name);
+}
+
+Result<void> make_read_only(const Fd& subvolume) {
+    uint64_t flags = BTRFS_SUBVOL_RDONLY;
+    if (::ioctl(subvolume.get(), BTRFS_IOC_SUBVOL_SETFLAGS, &flags) != 0) {
+        return last_os_failure("making a subvolume read-only");
+    }
+    return {};
+}
+
+Result<void> enable_quotas(const Fd& root) {
+    if (enable(root, kEnableSimpleQuotas) || enable(root, BTRFS_QUOTA_CTL_ENABLE)) return {};
+    return last_os_failure("enabling quotas of the pool");
+}
+
+Result<void> limit_bytes(const Fd& subvolume, uint64_t bytes) {
+    btrfs_ioctl_qgroup_limit_args
+        arguments{};  // qgroup 0 stands for the descriptor's own subvolume
+    arguments.lim.flags = BTRFS_QGROUP_LIMIT_MAX_RFER;
+    arguments.lim.max_rfer = bytes;
+    if (::ioctl(subvolume.get(), BTRFS_IOC_QGROUP_LIMIT, &arguments) != 0) {
+        return last_os_failure("limiting the size of a subvolume");
+    }
+    return {};
+}
+
+Result<uint64_t> used_bytes(const Fd& subvolume) {
+    btrfs_ioctl_search_args search{};
+    search.key.tree_id = BTRFS_QUOTA_TREE_OBJECTID;
+    search.key.max_objectid = search.key.min_objectid = 0;
+    search.key.min_type = search.key.max_type = BTRFS_QGROUP_INFO_KEY;
+    search.key.min_offset = search.key.max_offset = TRY(subvolume_id(subvolume));
+    search.key.max_transid = UINT64_MAX;
+    search.key.nr_items = 1;
+    if (::ioctl(subvolume.get(), BTRFS_IOC_TREE_SEARCH, &search) != 0) {
+        return last_os_failure("asking for a subvolume's size");
+    }
+    if (search.key.nr_items == 0) return uint64_t{0};
+    btrfs_qgroup_info_item item{};
+    std::memcpy(&item, search.buf + sizeof(btrfs_ioctl_search_header), sizeof(item));
+    return static_cast<uint64_t>(
+        item.rfer);  // little endian on disk, as on every host that we build for
+}
+
+}  // namespace cloister::os

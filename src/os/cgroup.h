@@ -1,0 +1,108 @@
+// Cgroups of version 1, 2 and both at once: where each controller lives on this host, and a tree of
+// groups of ours in all of these places.
+//
+//     CgroupTree tree = TRY(CgroupTree::open(TRY(detect_cgroups()), "cloister-main"));
+//     TRY_OK(tree.create("NEST/BOX/user", GroupKind::Leaf));
+//     TRY_OK(tree.limit("NEST/BOX/user", {.memory_max = 1 << 30, .pids_max = 64, .cpu = 2}));
+//
+// The tree hangs at the top of each hierarchy, not below our own group: the service outlives the
+// login that started it, and that login's group goes when it ends.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "os/cgroup_stats.h"
+#include "os/fd.h"
+
+namespace cloister::os {
+
+enum class CgroupMode { None, V1, Hybrid, V2 };
+enum class Controller { Memory, Pids, Cpu, Cpuacct };
+
+// One mounted hierarchy, and those of our controllers that it holds.
+struct Hierarchy {
+    std::string mount_point;
+    CgroupFormat format = CgroupFormat::V1;
+    std::vector<Controller> controllers;
+    bool has(Controller controller) const;
+};
+
+struct CgroupLayout {
+    CgroupMode mode = CgroupMode::None;
+    std::vector<Hierarchy> hierarchies;  // only those that hold a controller of ours
+};
+
+inline constexpr size_t kHierarchiesMax = 4;  // one for each controller
+
+// From the text of /proc/self/mountinfo, and of cgroup.controllers at the v2 mount point if there
+// is one.
+CgroupLayout cgroup_layout(std::string_view mountinfo, std::string_view v2_controllers);
+std::optional<std::string> v2_mount_point(std::string_view mountinfo);
+Result<CgroupLayout> detect_cgroups();
+
+// Moving a process between groups waits for an RCU grace period (5 ms and more), unless some cgroup
+// root on the host is mounted `favordynmods`. This makes a hierarchy without controllers so, for as
+// long as the Fd lives.
+Result<Fd> favour_quick_moves();
+
+struct GroupLimits {
+    uint64_t memory_max = 0;  // bytes; no swap on top of it
+    uint32_t pids_max = 0;
+    uint32_t cpu = 0;  // whole CPUs; 0: no limit
+};
+
+// A file and what is written to it.
+struct GroupSetting {
+    std::string file;
+    std::string value;
+    bool optional = false;  // some kernels are built without it
+};
+std::vector<GroupSetting> settings_of(const Hierarchy& hierarchy, const GroupLimits& limits);
+
+enum class GroupKind {
+    Inner,
+    Leaf
+};  // only leaves hold processes; inner ones pass their controllers on
+enum class GroupStat { MemoryPeak, MemoryEvents, MemoryNow, CpuUsage, PidsEvents, PidsNow };
+
+class CgroupTree {
+  public:
+    // Makes the top group in each hierarchy if it is not there.
+    static Result<CgroupTree> open(CgroupLayout layout, const std::string& name);
+
+    const CgroupLayout& layout() const { return layout_; }
+    bool has(Controller controller) const { return home_of(controller) != nullptr; }
+    // Format of the files of `stat`.
+    CgroupFormat format() const;
+
+    // A group at `path` below the top; its parent must be there. One that exists is a success.
+    Result<void> create(const std::string& path, GroupKind kind) const;
+    // Sets limits and reads them back; Internal if the kernel keeps another value than was asked
+    // for.
+    Result<void> limit(const std::string& path, const GroupLimits& limits) const;
+    // Write-only cgroup.procs of each hierarchy: whoever writes "0" to all of them is in the group.
+    Result<std::vector<Fd>> procs(const std::string& path) const;
+    Result<void> move(const std::string& path, pid_t process) const;
+    // A stat file, open for reading (MemoryPeak also for writing, which resets it); NotFound if
+    // this kernel has none.
+    Result<Fd> stat(const std::string& path, GroupStat stat) const;
+    // Kills whatever is in the group and below, and removes it; "" is the whole tree. One that is
+    // not there is a success. Waits for the kernel, so call it in a helper.
+    Result<void> remove(const std::string& path) const;
+    // Names of the groups right below the top.
+    std::vector<std::string> groups() const;
+
+  private:
+    CgroupTree(CgroupLayout layout, std::string name)
+        : layout_(std::move(layout)), name_(std::move(name)) {}
+    const Hierarchy* home_of(Controller controller) const;
+    std::string directory(const Hierarchy& hierarchy, const std::string& path) const;
+
+    CgroupLayout layout_;
+    std::string name_;
+};
+
+}  // namespace cloister::os

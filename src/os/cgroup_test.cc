@@ -1,0 +1,164 @@
+#include "os/cgroup.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace cloister::os {
+namespace {
+
+constexpr std::string_view kDebian12 =
+    "24 30 0:22 / /sys rw,nosuid,nodev,noexec,relatime shared:7 - sysfs sysfs rw\n"
+    "28 24 0:25 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 "
+    "rw,nsdelegate,memory_recursiveprot\n"
+    "30 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw,errors=remount-ro\n";
+
+constexpr std::string_view kHybrid =
+    "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
+    "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n"
+    "33 31 0:30 / /sys/fs/cgroup/cpuacct rw,relatime - cgroup cgroup rw,cpuacct\n"
+    "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+    "39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n"
+    "40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd\n"
+    "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+
+constexpr std::string_view kV1 =
+    "25 20 0:21 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 master:3 - cgroup cgroup rw,cpu,cpuacct\n"
+    "26 20 0:22 /docker/abc /mnt/a\\040b/memory rw shared:11 - cgroup cgroup rw,memory\n"
+    "27 20 0:23 / /sys/fs/cgroup/pids rw shared:12 - cgroup cgroup rw,pids\n"
+    "29 20 0:23 / /second/pids rw - cgroup cgroup rw,pids\n";
+
+TEST(CgroupLayout, FindsEverythingInVersionTwo) {
+    const CgroupLayout layout =
+        cgroup_layout(kDebian12, "cpuset cpu io memory hugetlb pids rdma misc\n");
+    EXPECT_EQ(layout.mode, CgroupMode::V2);
+    ASSERT_EQ(layout.hierarchies.size(), 1u);
+    EXPECT_EQ(layout.hierarchies[0].mount_point, "/sys/fs/cgroup");
+    for (Controller c :
+         {Controller::Memory, Controller::Pids, Controller::Cpu, Controller::Cpuacct}) {
+        EXPECT_TRUE(layout.hierarchies[0].has(c));
+    }
+    EXPECT_EQ(v2_mount_point(kDebian12), "/sys/fs/cgroup");
+}
+
+TEST(CgroupLayout, TakesControllersOfVersionOneOnAHybridHost) {
+    const CgroupLayout layout = cgroup_layout(kHybrid, "hugetlb\n");
+    EXPECT_EQ(layout.mode, CgroupMode::Hybrid);
+    ASSERT_EQ(layout.hierarchies.size(), 4u);
+    for (const Hierarchy& hierarchy : layout.hierarchies) {
+        EXPECT_EQ(hierarchy.format, CgroupFormat::V1);
+        EXPECT_EQ(hierarchy.controllers.size(), 1u) << hierarchy.mount_point;
+    }
+    EXPECT_EQ(v2_mount_point(kHybrid), "/sys/fs/cgroup/unified");
+}
+
+TEST(CgroupLayout, KnowsPureVersionOneWithSharedAndDoubleMounts) {
+    const CgroupLayout layout = cgroup_layout(kV1, "");
+    EXPECT_EQ(layout.mode, CgroupMode::V1);
+    ASSERT_EQ(layout.hierarchies.size(), 3u);
+    EXPECT_TRUE(layout.hierarchies[0].has(Controller::Cpu));
+    EXPECT_TRUE(layout.hierarchies[0].has(Controller::Cpuacct));
+    EXPECT_EQ(layout.hierarchies[1].mount_point, "/mnt/a b/memory");
+    EXPECT_EQ(layout.hierarchies[2].mount_point, "/sys/fs/cgroup/pids");
+    EXPECT_FALSE(v2_mount_point(kV1).has_value());
+}
+
+TEST(CgroupLayout, SaysNoneWhereThereIsNothing) {
+    EXPECT_EQ(cgroup_layout("30 1 254:1 / / rw - ext4 /dev/vda1 rw\n", "").mode, CgroupMode::None);
+    EXPECT_EQ(cgroup_layout("garbage\n - \nx - cgroup\n", "").mode, CgroupMode::None);
+    EXPECT_EQ(cgroup_layout(kDebian12, "").mode, CgroupMode::None);
+}
+
+std::string value_of(const std::vector<GroupSetting>& settings, std::string_view file) {
+    const auto found = std::ranges::find(settings, file, &GroupSetting::file);
+    return found == settings.end() ? "(not set)" : found->value;
+}
+
+TEST(CgroupSettings, SpeakTheLanguageOfEachVersion) {
+    const GroupLimits limits{.memory_max = (64 << 20) + 5, .pids_max = 7, .cpu = 2};
+    const std::vector<Controller> all = {Controller::Memory, Controller::Pids, Controller::Cpu};
+    const auto v1 =
+        settings_of({.mount_point = "/", .format = CgroupFormat::V1, .controllers = all}, limits);
+    EXPECT_EQ(value_of(v1, "memory.limit_in_bytes"), "67108864");
+    EXPECT_EQ(value_of(v1, "memory.memsw.limit_in_bytes"), "67108864");
+    EXPECT_EQ(value_of(v1, "pids.max"), "7");
+    EXPECT_EQ(value_of(v1, "cpu.cfs_quota_us"), "200000");
+    const auto v2 =
+        settings_of({.mount_point = "/", .format = CgroupFormat::V2, .controllers = all}, limits);
+    EXPECT_EQ(value_of(v2, "memory.max"), "67108864");
+    EXPECT_EQ(value_of(v2, "memory.swap.max"), "0");
+    EXPECT_EQ(value_of(v2, "memory.oom.group"), "1");
+    EXPECT_EQ(value_of(v2, "cpu.max"), "200000 100000");
+}
+
+TEST(CgroupSettings, LeaveTheCpuAloneWithoutALimit) {
+    const auto v2 = settings_of(
+        {.mount_point = "/", .format = CgroupFormat::V2, .controllers = {Controller::Cpu}},
+        {.memory_max = 0, .pids_max = 0, .cpu = 0});
+    EXPECT_TRUE(v2.empty());
+}
+
+// The rest needs root and a host with cgroups, as CI has them.
+class CgroupTreeTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        auto layout = detect_cgroups();
+        ASSERT_TRUE(layout) << layout.error().message;
+        auto tree =
+            CgroupTree::open(std::move(*layout), "cloister-test-" + std::to_string(::getpid()));
+        ASSERT_TRUE(tree) << tree.error().message;
+        tree_.emplace(std::move(*tree));
+    }
+    void TearDown() override {
+        if (tree_) EXPECT_TRUE(tree_->remove(""));
+    }
+    std::optional<CgroupTree> tree_;
+};
+
+TEST_F(CgroupTreeTest, LimitsAreReadBackAndHold) {
+    ASSERT_TRUE(tree_->create("box", GroupKind::Leaf));
+    const auto limited = tree_->limit("box", {.memory_max = 64 << 20, .pids_max = 1, .cpu = 1});
+    ASSERT_TRUE(limited) << limited.error().message;
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        // One process is the limit: a fork inside must fail.
+        if (!tree_->move("box", ::getpid())) ::_exit(1);
+        ::_exit(::fork() < 0 ? 42 : 2);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 42);
+    const auto events = tree_->stat("box", GroupStat::PidsEvents);
+    ASSERT_TRUE(events);
+    EXPECT_EQ(parse_pids_max_hits(*read_all(*events, 4096)), 1u);
+}
+
+TEST_F(CgroupTreeTest, RemoveKillsWhatIsInside) {
+    ASSERT_TRUE(tree_->create("nest", GroupKind::Inner));
+    ASSERT_TRUE(tree_->create("nest/box", GroupKind::Leaf));
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        for (;;) ::pause();
+    }
+    ASSERT_TRUE(tree_->move("nest/box", child));
+    EXPECT_EQ(tree_->groups(), std::vector<std::string>{"nest"});
+    const auto removed = tree_->remove("nest");
+    EXPECT_TRUE(removed) << removed.error().message;
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_TRUE(tree_->groups().empty());
+    EXPECT_TRUE(tree_->remove("nest")) << "removing twice is a success";
+}
+
+TEST(CgroupMoves, CanBeMadeQuick) {
+    EXPECT_TRUE(favour_quick_moves());
+}
+
+}  // namespace
+}  // namespace cloister::os
