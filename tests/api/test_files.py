@@ -101,7 +101,7 @@ def test_a_pipe_does_not_hang(files: Files, run: Run) -> None:
     assert files.get("pipe").status_code in (409, 422)
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "/opt/cloister/evil", "/root/evil", "/proc/1/environ", "/usr/bin/python3"])
+@pytest.mark.parametrize("path", ["/etc/passwd", "/opt/cloister/evil", "/usr/evil", "/proc/1/environ", "/usr/bin/python3"])
 def test_what_the_user_may_not_write(path: str, files: Files) -> None:
     assert files.put(path, b"evil").status_code in (403, 404, 409, 422)
 

@@ -1,0 +1,184 @@
+"""The words promised to outsiders are the words of the code: operations, error kinds, end reasons, limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import yaml
+
+from cpp import Source
+from tree import Finding, Tree
+
+OPENAPI, ERRORS, LIMITS = "contract/openapi.yaml", "contract/errors.md", "contract/limits.md"
+LIMITS_H = "src/base/limits.h"
+
+# The rows of contract/limits.md and the constants that each number in the row stands for.
+LIMIT_ROWS: dict[str, list[str]] = {
+    "JSON request body": ["kJsonBodyMax"],
+    "`code`": ["kCodeMax"],
+    "file upload": ["kUploadMax"],
+    "environment of a run or sandbox": ["kEnvEntriesMax", "kEnvBytesMax"],
+    "run time": ["kRunTimeoutDefaultMs", "kRunTimeoutMaxMs"],
+    "output of a run": ["kOutputMaxDefault"],
+    "output of a stream in a JSON answer": ["kInlineOutputMax"],
+    "events kept for a reader that comes back": ["kRunEventsMax"],
+    "one display": ["kDisplayMax"],
+    "runs that wait for one context": ["kRunQueueMax"],
+    "processes of a sandbox": ["kSandboxPidsDefault"],
+    "disk of a sandbox": ["kSandboxDiskDefault"],
+    "sandbox without a run": ["kSandboxIdleDefaultMs"],
+    "records of ended runs": ["kRunRecordKeepMs"],
+    "artifacts of a one-call run": ["kArtifactKeepBytes"],
+}
+_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "ms": 1, "s": 1000, "h": 3_600_000, "": 1}
+
+
+def check_operations(tree: Tree) -> Iterator[Finding]:
+    """Each operation of the contract has its file in src/ops, and each file there is an operation."""
+    promised = {snake(name): name for name in re.findall(r"operationId: (\w+)", tree.texts.get(OPENAPI, ""))}
+    files = {path.rsplit("/", 1)[1].removesuffix(".h") for path in tree.paths(".h", under="src/ops/")}
+    if not files:
+        return
+    files -= OPS_HELPERS
+    for name in sorted(promised.keys() - OPERATIONS_WITHOUT_FILE - {OPERATION_FILES.get(f, f) for f in files}):
+        yield Finding(OPENAPI, line_of(tree.texts[OPENAPI], promised[name]), f"{promised[name]} has no src/ops/{name}.h")
+    for file in sorted(files):
+        if OPERATION_FILES.get(file, file) not in promised:
+            yield Finding(f"src/ops/{file}.h", 1, f"{OPENAPI} has no operation of this name")
+
+
+# Liveness is the process itself, so there is nothing to operate on.
+OPERATIONS_WITHOUT_FILE = {"healthz", "readyz"}
+# Operations whose file has another name than the contract's operation.
+OPERATION_FILES: dict[str, str] = {}
+# Headers of src/ops that are shared by operations.
+OPS_HELPERS: set[str] = set()
+
+
+def check_routes(tree: Tree) -> Iterator[Finding]:
+    """faces/rest names each path of the contract, and no other."""
+    promised = set(yaml.safe_load(tree.texts.get(OPENAPI, "paths: {}"))["paths"])
+    served: dict[str, tuple[str, int]] = {}
+    for path, source in tree.sources():
+        if path.startswith("src/faces/rest/") and not path.endswith("_test.cc"):
+            for match in re.finditer(r'"(/(?:v1|healthz|readyz)[\w/{}]*)"', source.text):
+                served[match[1]] = (path, source.line_at(match.start()))
+    if not served:
+        return
+    for route in sorted(promised - served.keys()):
+        yield Finding(OPENAPI, line_of(tree.texts[OPENAPI], route), f"src/faces/rest does not serve {route}")
+    for route in sorted(served.keys() - promised):
+        yield Finding(*served[route], f"{OPENAPI} does not promise {route}")
+
+
+def check_error_kinds(tree: Tree) -> Iterator[Finding]:
+    """base/error.cc, errors.md and openapi.yaml know the same kinds."""
+    sources = {
+        "src/base/error.cc": words_returned(tree, "src/base/error.cc"),
+        ERRORS: first_column(tree.texts.get(ERRORS, ""), "kind"),
+        OPENAPI: enum_of(tree, "Error", "properties", "error", "properties", "code"),
+    }
+    yield from differences(sources, "error kind")
+
+
+def check_end_reasons(tree: Tree) -> Iterator[Finding]:
+    """wire/run_end.cc, errors.md and openapi.yaml know the same end reasons."""
+    sources = {
+        "src/wire/run_end.cc": words_returned(tree, "src/wire/run_end.cc"),
+        ERRORS: first_column(tree.texts.get(ERRORS, ""), "end reason"),
+        OPENAPI: enum_of(tree, "Run", "properties", "end_reason"),
+    }
+    yield from differences(sources, "end reason")
+
+
+def differences(sources: dict[str, set[str]], what: str) -> Iterator[Finding]:
+    every = set().union(*sources.values())
+    for path, words in sources.items():
+        for word in sorted(every - words):
+            yield Finding(path, 1, f"{what} `{word}` is missing here")
+
+
+def words_returned(tree: Tree, path: str) -> set[str]:
+    """Words in quotes of a table or a switch that turns an enum into text."""
+    return set(re.findall(r'"([a-z]+(?:_[a-z]+)*)"', tree.texts.get(path, "")))
+
+
+def first_column(page: str, heading: str) -> set[str]:
+    """The words in backquotes of the first column of the table with that heading."""
+    table = re.search(rf"^\| {heading} \|.*\n\|[-| ]+\n((?:\|.*\n?)*)", page, re.MULTILINE)
+    return set(re.findall(r"^\| `(\w+)` \|", table[1], re.MULTILINE)) if table else set()
+
+
+def enum_of(tree: Tree, schema: str, *steps: str) -> set[str]:
+    node = yaml.safe_load(tree.texts.get(OPENAPI, "{}")).get("components", {}).get("schemas", {}).get(schema, {})
+    for step in steps:
+        node = node.get(step, {})
+    return set(node.get("enum", []))
+
+
+def check_limits(tree: Tree) -> Iterator[Finding]:
+    """The numbers of limits.md are those of limits.h."""
+    values = constants(tree.texts.get(LIMITS_H, ""))
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \| [^|]* \|$", tree.texts.get(LIMITS, ""), re.MULTILINE))
+    rows.pop("what", None)
+    for row, text in rows.items():
+        line = line_of(tree.texts[LIMITS], f"| {row} |")
+        if row not in LIMIT_ROWS:
+            yield Finding(LIMITS, line, f"`{row}` is not in LIMIT_ROWS of tools/tidy/contracts.py")
+            continue
+        shown = quantities(text)
+        for name, number in zip(LIMIT_ROWS[row], shown + [None] * len(LIMIT_ROWS[row])):
+            if values.get(name) != number:
+                yield Finding(LIMITS, line, f"`{row}`: {name} is {values.get(name)}, the page says {number}")
+
+
+def constants(header: str) -> dict[str, int]:
+    """The integer constants of limits.h, with products worked out."""
+    values: dict[str, int] = {}
+    for name, expression in re.findall(r"constexpr \w+ (k\w+) =\s([^;]+);", Source(header).code):
+        product = 1
+        for factor in expression.split("*"):
+            word = factor.strip()
+            product *= values[word] if word in values else int(re.sub(r"'|[uUlL]+$", "", word), 0)
+        values[name] = product
+    return values
+
+
+def quantities(text: str) -> list[int]:
+    found = re.findall(r"(\d+)(?: (KiB|MiB|GiB|ms|s|h)\b)?", text)
+    return [int(number) * _UNITS[unit] for number, unit in found]
+
+
+def check_seccomp_comments(tree: Tree) -> Iterator[Finding]:
+    """Each entry of the filter's tables says why, beside it or above its group."""
+    for path in tree.paths(".cc", ".h", under="src/jail/seccomp"):
+        lines = tree.texts[path].splitlines()
+        explained = False
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            entry = re.match(r"\{?(?:SCMP_SYS|DENY|ALLOW|SYS)\b|\{\"", text)
+            if text.startswith("//") or (entry and "//" in text):
+                explained = True
+            elif entry and not explained:
+                yield Finding(path, number, "a seccomp entry without a comment that says why")
+            elif not entry:
+                explained = False
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
+
+
+def line_of(text: str, part: str) -> int:
+    return text[: max(text.find(part), 0)].count("\n") + 1
+
+
+CHECKS = [
+    check_operations,
+    check_routes,
+    check_error_kinds,
+    check_end_reasons,
+    check_limits,
+    check_seccomp_comments,
+]
