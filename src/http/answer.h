@@ -27,7 +27,7 @@ enum class KeepAlive { Yes, No };
 enum class BodyForm {
     Chunked,
     UntilClose
-};                                // of a stream without a length; HTTP/1.0 knows no chunks
+};  // of a stream without a length; HTTP/1.0 knows no chunks
 enum class SendBody { Yes, No };  // No: the answer to HEAD
 
 struct AnswerSettings {

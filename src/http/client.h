@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "os/fd.h"
 
 namespace cloister::http {
 
@@ -42,6 +43,9 @@ class Client {
                                   const std::function<Result<void>(std::string_view)>& sink) const;
 
   private:
+    Result<os::Fd> connect(const ClientRequest& request) const;
+    std::string authority() const;
+
     std::string host_, port_;
 };
 

@@ -1,0 +1,132 @@
+#include "http/client.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "http/server.h"
+
+namespace cloister::http {
+namespace {
+
+using namespace std::chrono_literals;
+
+Task<void> serve(Request& request, Response& response) {
+    if (request.path() == "/events") {
+        (void)co_await response.start(200, {{"Content-Type", "text/event-stream"}});
+        for (int i = 0; i < 3; ++i) {
+            (void)co_await response.write("event " + std::to_string(i) + "\n");
+            co_await sleep_for(3ms);
+        }
+        (void)co_await response.finish();
+        co_return;
+    }
+    if (request.path() == "/break") {
+        (void)co_await response.start(200, {});
+        (void)co_await response.write("half");
+        response.abort();
+        co_return;
+    }
+    if (request.path() == "/refuse") {
+        (void)co_await response.send(413, {}, "too large");
+        co_return;
+    }
+    std::string text =
+        std::string(request.method()) + "|" + std::string(request.header("X-Test")) + "|";
+    auto body = co_await request.read_body(8 << 20);
+    if (body) text += *body;
+    (void)co_await response.send(200, {{"X-Answer", "yes"}}, std::move(text));
+}
+
+class ClientTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        std::promise<uint16_t> ready;
+        thread_ = std::thread([this, &ready] {
+            Loop loop;
+            auto server = Server::create(loop, "127.0.0.1:0", serve);
+            loop_ = &loop;
+            ready.set_value((*server)->port());
+            loop.run();
+        });
+        url_ = "http://127.0.0.1:" + std::to_string(ready.get_future().get());
+    }
+    void TearDown() override {
+        loop_->stop();
+        thread_.join();
+    }
+    Client client() { return Client::create(url_).value(); }
+
+    Loop* loop_ = nullptr;
+    std::string url_;
+    std::thread thread_;
+};
+
+TEST_F(ClientTest, SendsAndReadsAnswers) {
+    ClientRequest request{
+        .method = "POST", .target = "/a", .headers = {{"X-Test", "7"}}, .body = "body"};
+    const ClientResponse response = client().send(request, 1000).value();
+    EXPECT_EQ(response.status, 200);
+    EXPECT_EQ(response.body, "POST|7|body");
+    EXPECT_EQ(response.headers.at("x-answer"), "yes");
+    EXPECT_EQ(client().send(request, 4).error().kind, ErrorKind::TooLarge);
+}
+
+TEST_F(ClientTest, SendsABodyOfUnknownLength) {
+    int left = 40;
+    ClientRequest request{.method = "PUT", .target = "/a"};
+    request.body_source = [&]() -> Result<std::string> {
+        return left-- > 0 ? std::string(65536, 'z') : "";
+    };
+    EXPECT_EQ(client().send(request, 8 << 20)->body.size(), 40U * 65536 + 5);
+    request.body_source = []() -> Result<std::string> {
+        return make_error(ErrorKind::NotFound, "no file");
+    };
+    EXPECT_EQ(client().send(request, 1000).error().kind, ErrorKind::NotFound);
+}
+
+TEST_F(ClientTest, ReadsTheAnswerOfAServerThatDoesNotWantTheBody) {
+    ClientRequest request{.method = "PUT", .target = "/refuse", .body = std::string(6 << 20, 'x')};
+    const auto response = client().send(request, 1000);
+    ASSERT_TRUE(response) << response.error().message;
+    EXPECT_EQ(response->status, 413);
+}
+
+TEST_F(ClientTest, StreamsAnAnswerAsItComes) {
+    std::vector<std::string> pieces;
+    const ClientRequest request{.target = "/events"};
+    auto take = [&](std::string_view piece) -> Result<void> {
+        pieces.emplace_back(piece);
+        return {};
+    };
+    ASSERT_TRUE(client().stream(request, take));
+    EXPECT_EQ(pieces, (std::vector<std::string>{"event 0\n", "event 1\n", "event 2\n"}));
+    auto stop = [](std::string_view) -> Result<void> {
+        return make_error(ErrorKind::Cancelled, "enough");
+    };
+    EXPECT_EQ(client().stream(request, stop).error().kind, ErrorKind::Cancelled);
+}
+
+TEST_F(ClientTest, SaysThatAnAnswerBrokeOff) {
+    auto broken = client().send({.target = "/break"}, 1000);
+    ASSERT_FALSE(broken);
+    EXPECT_EQ(broken.error().kind, ErrorKind::Unavailable);
+}
+
+TEST_F(ClientTest, RefusesToSendWhatIsNoHeader) {
+    EXPECT_FALSE(client().send({.target = "/a b"}, 1000));
+    EXPECT_FALSE(client().send({.target = "/a", .headers = {{"X", "1\r\nY: 2"}}}, 1000));
+}
+
+TEST(ClientUrl, NamesABadUrl) {
+    for (const char* url : {"", "127.0.0.1:8000", "https://x:1", "http://", "http://x:0",
+                            "http://x:1/path", "http://a b:1"}) {
+        EXPECT_FALSE(Client::create(url)) << url;
+    }
+    EXPECT_TRUE(Client::create("http://[::1]:8000/"));
+    EXPECT_TRUE(Client::create("http://example"));
+}
+
+}  // namespace
+}  // namespace cloister::http
