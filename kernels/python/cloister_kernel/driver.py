@@ -1,0 +1,243 @@
+"""The driver's loop: takes a request, runs its cell, reports how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from IPython.core.async_helpers import _pseudo_sync_runner
+
+from . import errors
+from .channel import Channel, Message
+from .interrupts import Interrupts
+from .shell import CellShell
+from .streams import Streams
+
+_NO_STDIN = (
+    "this run has no stdin, so input() has nothing to read: send `stdin` with the run, "
+    "or pipe text into `cloister run`"
+)
+
+
+@dataclass
+class Request:
+    """One run."""
+
+    code: str
+    filename: str | None = None
+    argv: list[str] | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    stdin_fd: int | None = None
+
+    @classmethod
+    def of(cls, message: Message) -> Request:
+        content = {name: value for name, value in message.content.items() if name != "stdin"}
+        return cls(**content, stdin_fd=message.fds[0] if message.fds else None)
+
+
+class Driver:
+    def __init__(self, agent_fd: int) -> None:
+        self._interrupts = Interrupts()
+        self._interrupts.disarm()
+        self._channel = Channel(agent_fd, self._interrupts)
+        self._streams = Streams(self._channel)
+        self._shell = CellShell.create(self._channel, self._streams)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = os.getpid()
+        self._install_input()
+        os.register_at_fork(before=self._streams.flush, after_in_child=self._leave)
+
+    def serve(self) -> None:
+        self._send("kernel_info_reply", {"language": "python", "version": platform.python_version()})
+        while (message := self._next()) is not None:
+            self._run(Request.of(message))
+
+    # --- One run ---
+
+    def _run(self, request: Request) -> None:
+        self._shell.figures.begin_run()
+        error = self._guarded(request)
+        self._streams.restore()
+        if os.getpid() != self._pid:  # a child that user code forked and let run on
+            self._streams.flush()
+            os._exit(_exit_code(error))
+        code = _exit_code(error)
+        reply = {
+            "status": "ok" if code == 0 else "error",
+            "execution_count": max(self._shell.execution_count - 1, 0),
+            "exit_code": code,
+            "cwd": _working_directory(),
+        }
+        self._send("execute_reply", reply)
+
+    def _guarded(self, request: Request) -> BaseException | None:
+        """Runs the cell with interrupts on; whatever escapes it is its result."""
+        try:
+            try:
+                self._interrupts.arm()
+                self._send("status", {"execution_state": "busy"})
+                return self._execute(request)
+            finally:
+                self._interrupts.disarm()
+        except BaseException as error:
+            self._interrupts.disarm()
+            self._report(error, request)
+            return error
+
+    def _execute(self, request: Request) -> BaseException | None:
+        self._shell.last_error = None
+        with self._environment(request):
+            error = self._run_cell(request.code) or self._shell.last_error
+            if isinstance(error, SystemExit) and isinstance(error.code, str):
+                print(error.code, file=sys.stderr)
+            self._streams.flush()
+        return error
+
+    def _run_cell(self, code: str) -> BaseException | None:
+        shell = self._shell
+        failure = None
+        transformed = code
+        try:
+            transformed = shell.transform_cell(code)
+        except Exception:
+            failure = sys.exc_info()
+        coroutine = shell.run_cell_async(
+            code, store_history=True, transformed_cell=transformed, preprocessing_exc_tuple=failure
+        )
+        if failure is None and self._awaits(transformed):
+            result = self._run_in_loop(coroutine)
+        else:
+            result = _pseudo_sync_runner(coroutine)
+        self._after_cell(result)
+        return result.error_before_exec or result.error_in_exec
+
+    def _awaits(self, transformed: str) -> bool:
+        try:
+            return self._shell.should_run_async("", transformed_cell=transformed)
+        except Exception:  # code that does not compile: running it reports that
+            return False
+
+    def _after_cell(self, result: Any) -> None:
+        shell = self._shell
+        shell.events.trigger("post_execute")
+        shell.events.trigger("post_run_cell", result)
+        try:
+            shell.figures.show_open()
+        except Exception:  # a chart that cannot be drawn fails here, not in the code that made it
+            shell.showtraceback()
+
+    def _run_in_loop(self, coroutine: Any) -> Any:
+        """Top-level await: on one loop for all cells, so that tasks live on from cell to cell."""
+        if self._loop is None or self._loop.is_closed():
+            self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+        task = self._loop.create_task(coroutine)
+        self._interrupts.watch(task)
+        return self._loop.run_until_complete(task)
+
+    def _report(self, error: BaseException, request: Request) -> None:
+        """An error outside of the cell's own code: a bad request, or an interrupt between two steps."""
+        if not isinstance(error, SystemExit):
+            name = request.filename or self._shell.cell_name()
+            self._send("error", errors.report(error.with_traceback(None), name))
+
+    @contextmanager
+    def _environment(self, request: Request) -> Iterator[None]:
+        """What holds for this run only: stdin, environment, sys.argv, __file__."""
+        shell = self._shell
+        if request.cwd is not None:
+            os.chdir(request.cwd)
+        former_env = {name: os.environ.get(name) for name in request.env}
+        former_argv = sys.argv
+        os.environ.update(request.env)
+        sys.argv = request.argv if request.argv is not None else [request.filename or ""]
+        shell.compile.filename = request.filename
+        if request.filename is not None:
+            shell.user_ns["__file__"] = os.path.abspath(request.filename)
+        if request.stdin_fd is not None:
+            self._streams.attach_stdin(request.stdin_fd)
+        try:
+            yield
+        finally:
+            self._streams.detach_stdin()
+            shell.compile.filename = None
+            shell.user_ns.pop("__file__", None)
+            sys.argv = former_argv
+            _restore_environment(former_env)
+
+    # --- Between runs ---
+
+    def _next(self) -> Message | None:
+        """The next request. Tasks that a cell left behind go on meanwhile."""
+        loop = self._loop
+        if loop is not None and not loop.is_closed() and asyncio.all_tasks(loop):
+            try:
+                loop.add_reader(self._channel.fileno(), loop.stop)
+                loop.run_forever()
+                loop.remove_reader(self._channel.fileno())
+            except OSError:  # user code closed the loop's descriptors
+                self._loop = None
+        return self._channel.receive()
+
+    def _send(self, msg_type: str, content: dict[str, Any]) -> None:
+        self._streams.flush()
+        self._channel.send(msg_type, content)
+
+    def _leave(self) -> None:
+        """In a forked child: no more messages, and SIGINT as usual."""
+        self._channel.leave()
+        self._interrupts.disarm()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _install_input(self) -> None:
+        import builtins
+
+        read_line = builtins.input
+
+        def input(prompt: object = "", /) -> str:
+            if not self._streams.has_stdin:
+                raise EOFError(_NO_STDIN)
+            return read_line(prompt)
+
+        input.__doc__ = read_line.__doc__
+        builtins.input = input
+
+
+def _exit_code(error: BaseException | None) -> int:
+    match error:
+        case None:
+            return 0
+        case KeyboardInterrupt():
+            return 128 + signal.SIGINT
+        case SystemExit(code=None):
+            return 0
+        case SystemExit(code=int(code)):
+            return code & 0xFF
+    return 1
+
+
+def _restore_environment(former: dict[str, str | None]) -> None:
+    for name, value in former.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # user code removed it
+        return ""
+
+
+def main(agent_fd: int) -> None:
+    Driver(agent_fd).serve()

@@ -1,0 +1,135 @@
+"""stdin, stdout and stderr of the interpreter.
+
+Text goes straight to fds 1 and 2, line by line, so that it is live and mixes well with what C code and child
+processes write there. The agent reads two pipes, so before one stream is written after the other, a sync
+makes sure that the first has been read: the order of writing is the order of reading.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .channel import Channel, private_fd
+
+_BUFFER = 64 * 1024
+_PARTIAL_LINE_S = 0.02  # text without a line end is shown at once if the last such text is older than this
+_IOLBF = 1
+
+_libc = ctypes.CDLL(None)
+_c_stdout = ctypes.c_void_p.in_dll(_libc, "stdout")
+
+
+class _OrderedFile(io.FileIO):
+    """fd 1 or 2; all bytes of Python's stream come through here."""
+
+    def __init__(self, fd: int, name: str, streams: Streams) -> None:
+        super().__init__(fd, "w", closefd=False)
+        self.name = name
+        self._streams = streams
+
+    def write(self, data: Any, /) -> int:
+        self._streams.claim(self)
+        return super().write(data) or 0
+
+
+class _LiveText(io.TextIOWrapper):
+    _shown = 0.0
+
+    def write(self, text: str, /) -> int:
+        written = super().write(text)
+        if text[-1:] != "\n":
+            now = time.monotonic()
+            if now - self._shown > _PARTIAL_LINE_S:
+                self._shown = now
+                self.flush()
+        return written
+
+
+class Streams:
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._last: _OrderedFile | None = None
+        self._pipes = {1: private_fd(1), 2: private_fd(2)}
+        self._null = private_fd(0)  # /dev/null, until a run brings a stdin
+        # C code that prints is live too. Only stdout: stderr is never buffered.
+        _libc.setvbuf(_c_stdout, None, _IOLBF, 0)
+        self._stdout = self._open(1, "<stdout>")
+        self._stderr = self._open(2, "<stderr>")
+        sys.stdout, sys.stderr = self._stdout, self._stderr
+        self._has_stdin = False
+        sys.stdin = self._open_stdin()
+
+    @property
+    def has_stdin(self) -> bool:
+        return self._has_stdin
+
+    def claim(self, file: _OrderedFile) -> None:
+        """`file` is about to be written: wait until the other stream has been read."""
+        if self._last is file:
+            return
+        before, self._last = self._last, file
+        if before is not None:
+            self._flush_other(file)
+            self._channel.sync()
+
+    def flush(self) -> None:
+        for stream in (sys.stdout, sys.stderr, self._stdout, self._stderr):
+            try:
+                stream.flush()
+            except Exception:  # a stream that user code closed or replaced is its own affair
+                pass
+        _libc.fflush(_c_stdout)
+
+    @contextmanager
+    def handed_over(self) -> Iterator[None]:
+        """While a child process writes to the same fds."""
+        self.flush()
+        self._channel.sync()
+        try:
+            yield
+        finally:
+            self._channel.sync()
+            self._last = None
+
+    def restore(self) -> None:
+        """After a run: puts back what it may have closed or redirected at fd level."""
+        for fd, pipe in self._pipes.items():
+            os.dup2(pipe, fd)
+        if self._stdout.closed:
+            self._stdout = sys.stdout = self._open(1, "<stdout>")
+        if self._stderr.closed:
+            self._stderr = sys.stderr = self._open(2, "<stderr>")
+        self._last = None
+
+    def attach_stdin(self, fd: int) -> None:
+        os.dup2(fd, 0)
+        os.close(fd)
+        self._has_stdin = True
+        sys.stdin = self._open_stdin()
+
+    def detach_stdin(self) -> None:
+        os.dup2(self._null, 0)
+        self._has_stdin = False
+        sys.stdin = self._open_stdin()
+
+    def _flush_other(self, file: _OrderedFile) -> None:
+        other = self._stderr if file.fileno() == 1 else self._stdout
+        if not other.closed:
+            other.flush()
+        _libc.fflush(_c_stdout)
+
+    def _open(self, fd: int, name: str) -> _LiveText:
+        buffer = io.BufferedWriter(_OrderedFile(fd, name, self), _BUFFER)
+        return _LiveText(buffer, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+
+    def _open_stdin(self) -> io.TextIOWrapper:
+        file = io.FileIO(0, "r", closefd=False)
+        file.name = "<stdin>"
+        return io.TextIOWrapper(io.BufferedReader(file), encoding="utf-8", errors="surrogateescape")
