@@ -56,6 +56,13 @@ Result<Fd> connect_unix(const std::string& path, SocketKind kind) {
     return socket;
 }
 
+Result<std::optional<Fd>> accept_connection(const Fd& listener) {
+    Fd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (connection.open()) return std::optional(std::move(connection));
+    if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return std::optional<Fd>();
+    return last_os_failure("accepting a connection");
+}
+
 Result<SocketPair> make_socket_pair(SocketKind kind) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, type_of(kind), 0, ends.data()) != 0) {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,8 @@ enum class SocketKind { Stream, SeqPacket };
 Result<Fd> listen_unix(const std::string& path, SocketKind kind, int backlog);
 // A connection to `path`, blocking.
 Result<Fd> connect_unix(const std::string& path, SocketKind kind);
+// A waiting connection of a listener, non-blocking; nullopt if there is none (any more).
+Result<std::optional<Fd>> accept_connection(const Fd& listener);
 struct SocketPair {
     Fd ours, theirs;
 };

@@ -52,5 +52,21 @@ TEST(Socket, KnowsItsPeerAndReplacesAStaleSocketFile) {
               ErrorKind::InvalidArgument);
 }
 
+TEST(Socket, AcceptsOnlyWhatIsWaiting) {
+    const std::string path = "/tmp/cloister-accept-" + std::to_string(::getpid());
+    const auto listener = listen_unix(path, SocketKind::SeqPacket, 4);
+    ASSERT_TRUE(listener);
+    const auto none = accept_connection(*listener);
+    ASSERT_TRUE(none);
+    EXPECT_FALSE(none->has_value());
+    const auto client = connect_unix(path, SocketKind::SeqPacket);
+    ASSERT_TRUE(client);
+    const auto server = accept_connection(*listener);
+    ASSERT_TRUE(server && server->has_value());
+    ASSERT_TRUE(write_all(*client, "hello"));
+    EXPECT_EQ(receive_with_fds(**server, 64)->bytes, "hello");
+    ::unlink(path.c_str());
+}
+
 }  // namespace
 }  // namespace cloister::os

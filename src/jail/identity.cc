@@ -1,0 +1,111 @@
+#include "jail/identity.h"
+
+#include <grp.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/limits.h"
+
+namespace cloister::jail {
+namespace {
+
+constexpr std::array kAgentCapabilities = {
+    CAP_SETUID,  // starts processes as user and as root
+    CAP_SETGID,
+    CAP_SETPCAP,  // drops their capability sets
+    CAP_KILL,     // ends them
+    CAP_CHOWN,    // prepares files and terminals for them
+    CAP_DAC_OVERRIDE, CAP_FOWNER,
+};
+
+// What any process of the sandbox can ever hold: the eight of root inside, and SETPCAP for the
+// agent.
+constexpr std::array kBoundingSet = {
+    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,     CAP_FSETID,  CAP_SETUID,
+    CAP_SETGID, CAP_KILL,         CAP_SYS_CHROOT, CAP_SETPCAP,
+};
+
+void drop_bounding_set(const Steps& steps) {
+    for (int capability = 0;; ++capability) {
+        if (::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) < 0)
+            return;  // past the kernel's last one
+        if (std::ranges::find(kBoundingSet, capability) != kBoundingSet.end()) continue;
+        steps.must(::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0));
+    }
+}
+
+void set_capabilities(const Steps& steps) {
+    uint32_t bits = 0;
+    for (const int capability : kAgentCapabilities) bits |= 1u << capability;
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    const __user_cap_data_struct low{.effective = bits, .permitted = bits, .inheritable = bits};
+    const std::array<__user_cap_data_struct, 2> data = {low, {}};
+    steps.must(::syscall(SYS_capset, &header, data.data()));
+    // Ambient ones are kept over exec of a file without file capabilities.
+    for (const int capability : kAgentCapabilities) {
+        steps.must(::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0));
+    }
+}
+
+void change_ids(const Steps& steps, uint32_t id) {
+    steps.must(::syscall(SYS_setresgid, id, id, id));
+    steps.must(::syscall(SYS_setgroups, 0, nullptr));
+    steps.must(::syscall(SYS_setresuid, id, id, id));
+}
+
+// Root here lacks CAP_SYS_RESOURCE, so a hard limit can only go down.
+void limit(const Steps& steps, __rlimit_resource resource, uint64_t soft, uint64_t hard) {
+    rlimit now{};
+    steps.must(::getrlimit(resource, &now));
+    const uint64_t highest = std::min<uint64_t>(hard, now.rlim_max);
+    const rlimit wanted{.rlim_cur = std::min(soft, highest), .rlim_max = highest};
+    steps.must(::setrlimit(resource, &wanted));
+}
+
+}  // namespace
+
+void become_inside_root(Steps& steps) {
+    steps.at(Stage::Identity);
+    change_ids(steps, 0);
+    ::umask(022);
+}
+
+void set_resource_limits(Steps& steps, const ResourceLimits& limits) {
+    using limits::kKiB;
+    using limits::kMiB;
+    steps.at(Stage::Limits);
+    // A handler that takes cores through a pipe runs as the host's root, also at limit 0. The
+    // kernel leaves it out at limit 1.
+    limit(steps, RLIMIT_CORE, 1, 1);
+    // For hosts without the pids controller: the cgroup's limit, which is counted and reported,
+    // comes first.
+    const uint64_t processes = limits.pids_max + limits::kAgentPidsMax;
+    limit(steps, RLIMIT_NPROC, processes, processes);
+    limit(steps, RLIMIT_NOFILE, 1024, 4096);
+    limit(steps, RLIMIT_MEMLOCK, 8 * kMiB, 8 * kMiB);
+    limit(steps, RLIMIT_MSGQUEUE, 800 * kKiB, 800 * kKiB);
+    limit(steps, RLIMIT_SIGPENDING, 4096, 4096);
+    limit(steps, RLIMIT_FSIZE, limits.disk_max, limits.disk_max);
+    limit(steps, RLIMIT_STACK, 8 * kMiB, RLIM_INFINITY);
+    limit(steps, RLIMIT_NICE, 0, 0);
+    limit(steps, RLIMIT_RTPRIO, 0, 0);
+}
+
+void become_agent(Steps& steps) {
+    steps.at(Stage::Identity);
+    drop_bounding_set(steps);
+    steps.must(::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0));
+    change_ids(steps, limits::kAgentId);
+    set_capabilities(steps);
+    steps.must(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
+}  // namespace cloister::jail

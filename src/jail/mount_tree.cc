@@ -1,0 +1,219 @@
+#include "jail/mount_tree.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <initializer_list>
+
+#include "jail/nest_root.h"
+
+namespace cloister::jail {
+namespace {
+
+constexpr unsigned kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+struct Option {
+    const char* key;
+    const char* value;
+};
+
+int make_mount(const Steps& steps, const char* type, std::initializer_list<Option> options,
+               unsigned attributes) {
+    const auto context = static_cast<int>(steps.must(::fsopen(type, FSOPEN_CLOEXEC)));
+    for (const Option& option : options) {
+        steps.must(::fsconfig(context, FSCONFIG_SET_STRING, option.key, option.value, 0));
+    }
+    steps.must(::fsconfig(context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0));
+    const auto made = static_cast<int>(steps.must(::fsmount(context, FSMOUNT_CLOEXEC, attributes)));
+    ::close(context);
+    return made;
+}
+
+// A directory or file below `root` that no symbolic link of the image has a say in.
+int open_beneath(int root, const char* path) {
+    open_how how{};
+    how.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW;
+    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+    return static_cast<int>(::syscall(SYS_openat2, root, path, &how, sizeof(how)));
+}
+
+void place_on(const Steps& steps, int mount, int target) {
+    steps.must(
+        ::move_mount(mount, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+}
+
+void place(const Steps& steps, int mount, const char* path) {
+    const auto target = static_cast<int>(steps.must(open_beneath(AT_FDCWD, path)));
+    place_on(steps, mount, target);
+    ::close(target);
+    ::close(mount);
+}
+
+int copy_of(const Steps& steps, const char* path) {
+    return static_cast<int>(steps.must(
+        ::open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW)));
+}
+
+void ensure_directory(const Steps& steps, const char* path) {
+    if (::mkdir(path, 0755) != 0 && errno != EEXIST) steps.fail(errno);
+}
+
+// Everything that must be made while the nest's tree is still in sight: the kernel shows a new
+// /proc only to who can see a whole one already, and device nodes are copies of the nest's.
+struct Parts {
+    int proc = -1;
+    std::array<int, kNestDevices.size()> devices{};
+};
+
+Parts make_parts(Steps& steps) {
+    steps.at(Stage::Mounts);
+    Parts parts;
+    parts.proc = make_mount(steps, "proc", {}, kQuiet | MOUNT_ATTR_NOEXEC);
+    for (size_t i = 0; i < kNestDevices.size(); ++i) {
+        std::array<char, 32> path{};
+        std::snprintf(path.data(), path.size(), "/dev/%s", kNestDevices[i]);
+        parts.devices[i] = copy_of(steps, path.data());
+    }
+    return parts;
+}
+
+void enter_root(Steps& steps, int root) {
+    steps.at(Stage::Root);
+    place(steps, root, kNestRootPlace);
+    steps.must(::chdir(kNestRootPlace));
+    steps.must(::syscall(SYS_pivot_root, ".", "."));
+    steps.must(::umount2(".", MNT_DETACH));  // the old root, which lies on top after the pivot
+    steps.must(::chdir("/"));
+}
+
+void mount_runtime(Steps& steps, int runtime) {
+    steps.at(Stage::Runtime);
+    ensure_directory(steps, "/opt");
+    ensure_directory(steps, "/opt/cloister");
+    place(steps, runtime, "/opt/cloister");
+}
+
+void make_links(const Steps& steps) {
+    steps.must(::symlink("/proc/self/fd", "/dev/fd"));
+    steps.must(::symlink("/proc/self/fd/0", "/dev/stdin"));
+    steps.must(::symlink("/proc/self/fd/1", "/dev/stdout"));
+    steps.must(::symlink("/proc/self/fd/2", "/dev/stderr"));
+    steps.must(::symlink("pts/ptmx", "/dev/ptmx"));
+}
+
+void place_devices(const Steps& steps, const Parts& parts) {
+    for (size_t i = 0; i < kNestDevices.size(); ++i) {
+        std::array<char, 32> path{};
+        std::snprintf(path.data(), path.size(), "/dev/%s", kNestDevices[i]);
+        ::close(
+            static_cast<int>(steps.must(::open(path.data(), O_CREAT | O_EXCL | O_CLOEXEC, 0666))));
+        place(steps, parts.devices[i], path.data());
+    }
+}
+
+void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
+    steps.at(Stage::Devices);
+    constexpr unsigned kDev = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+    std::array<char, 32> shm_size{};
+    std::snprintf(shm_size.data(), shm_size.size(), "%" PRIu64, shm_bytes);
+    place(steps, make_mount(steps, "tmpfs", {{"size", "64k"}, {"mode", "0755"}}, kDev), "/dev");
+    place_devices(steps, parts);
+    make_links(steps);
+    ensure_directory(steps, "/dev/pts");
+    ensure_directory(steps, "/dev/shm");
+    place(steps,
+          make_mount(steps, "devpts", {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}}, kDev),
+          "/dev/pts");
+    place(steps,
+          make_mount(steps, "tmpfs", {{"size", shm_size.data()}, {"mode", "1777"}},
+                     kQuiet | MOUNT_ATTR_NOEXEC),
+          "/dev/shm");
+    place(steps,
+          make_mount(steps, "tmpfs", {{"size", "16m"}, {"nr_inodes", "4096"}, {"mode", "0755"}},
+                     kQuiet),
+          "/run");
+}
+
+// Files of /proc that tell of the host or reach into it: covered by /dev/null.
+constexpr std::array kMaskedFiles = {
+    "/proc/kcore",  // the machine's memory
+    "/proc/keys",   // keyrings of the host
+    "/proc/key-users",
+    "/proc/kmsg",      // the kernel's log
+    "/proc/kallsyms",  // addresses in the kernel
+    "/proc/modules",       "/proc/config.gz",    "/proc/slabinfo",
+    "/proc/vmallocinfo",   "/proc/pagetypeinfo",
+    "/proc/interrupts",  // what the neighbours do, by timing
+    "/proc/latency_stats", "/proc/timer_list",   "/proc/timer_stats",
+    "/proc/sched_debug",   "/proc/mtrr",
+};
+// Directories likewise: covered by an empty one.
+constexpr std::array kMaskedDirectories = {"/proc/acpi", "/proc/asound", "/proc/scsi"};
+// Shown, but never written through.
+constexpr std::array kReadOnly = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
+                                  "/proc/sysrq-trigger"};
+
+// Covers `path` with `cover` if the kernel has such a file at all.
+void cover_if_there(const Steps& steps, const char* path, int cover) {
+    const int target = open_beneath(AT_FDCWD, path);
+    if (target >= 0) {
+        place_on(steps, cover, target);
+    } else if (errno != ENOENT) {
+        steps.fail(errno);
+    }
+    ::close(target);
+    ::close(cover);
+}
+
+void make_read_only(const Steps& steps, const char* path) {
+    if (::access(path, F_OK) != 0) return;
+    const int copy = copy_of(steps, path);
+    mount_attr read_only{};
+    read_only.attr_set =
+        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    steps.must(::mount_setattr(copy, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)));
+    place(steps, copy, path);
+}
+
+// No user namespace can be made inside: the limit is this user namespace's own, and its file is
+// read-only next.
+void forbid_user_namespaces(const Steps& steps) {
+    const auto file = static_cast<int>(
+        steps.must(::open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC)));
+    steps.must(::write(file, "0", 1));
+    ::close(file);
+}
+
+void mask_proc(Steps& steps) {
+    steps.at(Stage::Masks);
+    forbid_user_namespaces(steps);
+    for (const char* path : kMaskedFiles) cover_if_there(steps, path, copy_of(steps, "/dev/null"));
+    constexpr unsigned kEmpty = kQuiet | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
+    for (const char* path : kMaskedDirectories) {
+        cover_if_there(steps, path,
+                       make_mount(steps, "tmpfs", {{"size", "4k"}, {"mode", "0555"}}, kEmpty));
+    }
+    for (const char* path : kReadOnly) make_read_only(steps, path);
+}
+
+}  // namespace
+
+void build_mount_tree(Steps& steps, const MountTree& tree) {
+    const Parts parts = make_parts(steps);
+    enter_root(steps, tree.root);
+    mount_runtime(steps, tree.runtime);
+    make_dev(steps, parts, tree.shm_bytes);
+    steps.at(Stage::Proc);
+    place(steps, parts.proc, "/proc");
+    mask_proc(steps);
+}
+
+}  // namespace cloister::jail

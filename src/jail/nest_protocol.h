@@ -1,0 +1,47 @@
+// What the warden and the reaper of a nest say to each other over one SOCK_SEQPACKET pair: plain
+// data, with descriptors beside it. The reaper keeps no table: it makes what it is told to make,
+// and reports who was born and who died.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "os/cgroup.h"
+#include "wire/birth.h"
+
+namespace cloister::jail {
+
+// Descriptors that the reaper is born with. Its stderr becomes that of its agents.
+inline constexpr int kReaperSocket = 3;
+inline constexpr int kReaperBaseFilter = 4;  // files of `struct sock_filter`s
+inline constexpr int kReaperFinalFilter = 5;
+inline constexpr int kReaperFds = 6;
+
+// Warden → reaper: make this sandbox. The descriptors beside it, in order: those of OrderFd, the
+// stat files that record.have names (lowest bit first), then cgroup.procs of the `agent` group and
+// of the `user` group, record.procs each.
+struct SpawnOrder {
+    uint32_t slot = 0;
+    uint32_t reserved = 0;
+    uint64_t disk_max = 0;
+    birth::Record record;
+};
+enum OrderFd : size_t { kOrderRoot, kOrderRuntime, kOrderListener, kOrderReady, kOrderFixed };
+
+inline constexpr size_t kStatFiles = 5;
+inline constexpr size_t kOrderFdsMax = kOrderFixed + kStatFiles + 2 * os::kHierarchiesMax;
+
+// Reaper → warden. `pid` is the number in the nest; Born carries the pidfd of the sandbox's first
+// process and comes before the Ended of the same process. The Ended of a pid that was never Born is
+// no sandbox of ours.
+struct NestReport {
+    enum Kind : uint32_t { Born = 1, Ended = 2 };
+    uint32_t kind = 0;
+    int32_t pid = 0;
+    int32_t exit_code = 0;
+    int32_t signal = 0;
+    std::array<char, 24> sandbox{};  // of Born: its id, zero-terminated
+};
+
+}  // namespace cloister::jail

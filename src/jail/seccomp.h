@@ -1,0 +1,22 @@
+// Which system calls a sandbox may make: one table (seccomp.cc), compiled to two filters.
+//
+// Filters are inherited and can only shrink. `base` is loaded once, before the agent is executed,
+// and holds for everything in the sandbox. `final` takes away what user code does not need on top
+// of it; the agent loads it in every user process as the last step before it executes the program.
+//
+// Nothing here is the boundary by itself: namespaces and missing capabilities are. The filters cut
+// how much of the kernel can be reached at all.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace cloister::jail {
+
+enum class FilterKind { Base, Final };
+
+// The filter as an array of `struct sock_filter`, ready for prctl(PR_SET_SECCOMP).
+Result<std::string> compile_filter(FilterKind kind);
+
+}  // namespace cloister::jail
