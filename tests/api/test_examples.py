@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Cli
+from service import Service
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((EXAMPLES / "expected.toml").read_text())
@@ -58,3 +61,17 @@ def test_example(name: str, cli: Cli, tmp_path: Path) -> None:
     for chart in charts:
         assert chart.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
         assert str(chart.relative_to(tmp_path)) in done.stderr
+
+
+def test_the_client_without_packages(server: Service) -> None:
+    """The README's example, run outside of the sandbox by an isolated Python: no package can help it."""
+    environment = {"CLOISTER_URL": server.url, "CLOISTER_API_KEY": server.key}
+    command = [sys.executable, "-I", str(EXAMPLES / "api" / "client.py")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert done.stdout == "adding\nok 45\n", done.stderr
+
+
+def test_the_readme_shows_what_the_client_does() -> None:
+    page = (EXAMPLES.parent / "README.md").read_text()
+    shown = EXPECTED["quickstart"]["stdout"].strip()
+    assert shown in page
