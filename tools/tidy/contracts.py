@@ -153,17 +153,15 @@ def quantities(text: str) -> list[int]:
 def check_seccomp_comments(tree: Tree) -> Iterator[Finding]:
     """Each entry of the filter's tables says why, beside it or above its group."""
     for path in tree.paths(".cc", ".h", under="src/jail/seccomp"):
-        lines = tree.texts[path].splitlines()
         explained = False
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(tree.texts[path].splitlines(), 1):
             text = line.strip()
-            entry = re.match(r"\{?(?:SCMP_SYS|DENY|ALLOW|SYS)\b|\{\"", text)
-            if text.startswith("//") or (entry and "//" in text):
+            if "//" in text:
                 explained = True
-            elif entry and not explained:
-                yield Finding(path, number, "a seccomp entry without a comment that says why")
-            elif not entry:
+            elif not text or text.startswith(("}", "constexpr")):
                 explained = False
+            elif re.match(r"Denied\w*\{", text) and not explained:
+                yield Finding(path, number, "a seccomp entry without a comment that says why")
 
 
 def snake(name: str) -> str:
