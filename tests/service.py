@@ -161,6 +161,21 @@ class Service:
             raise LookupError(f"{name} is not running")
         return min(matching, key=lambda process: _started(process.pid))
 
+    def kill(self, name: str) -> float:
+        """kill -9 of one of our programs; the seconds until its successor serves."""
+        old = self.program(name).pid
+        os.kill(old, signal.SIGKILL)
+        begin = time.monotonic()
+
+        def back() -> bool:
+            try:
+                return self.program(name).pid != old and answers(self.url + "/readyz")
+            except LookupError:
+                return False
+
+        wait_until(back, START_SECONDS, f"{name} serves again")
+        return time.monotonic() - begin
+
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 

@@ -5,36 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from conftest import create_sandbox
-from service import Service, answers, host_id_processes, wait_until
+from service import Service, host_id_processes, wait_until
 
 SERVING_AGAIN_SECONDS = 5
-
-
-def kill(server: Service, name: str) -> int:
-    pid = server.program(name).pid
-    os.kill(pid, signal.SIGKILL)
-    return pid
-
-
-def wait_until_serving(server: Service, name: str, old_pid: int) -> float:
-    """Until a new process of that name is there and the service is ready; the seconds it took."""
-    begin = time.monotonic()
-
-    def back() -> bool:
-        try:
-            return server.program(name).pid != old_pid and answers(server.url + "/readyz")
-        except LookupError:
-            return False
-
-    wait_until(back, 30, f"{name} serves again")
-    return time.monotonic() - begin
 
 
 class Waiting:
@@ -76,8 +55,7 @@ def test_killed_during_a_run(name: str, server: Service, client: httpx.Client) -
     run_id = begin_run(client, sandbox["id"])
     waiting = Waiting(client, sandbox["id"], "1")
 
-    old = kill(server, name)
-    seconds = wait_until_serving(server, name, old)
+    seconds = server.kill(name)
     waiting.join()
 
     assert seconds < SERVING_AGAIN_SECONDS
