@@ -1,10 +1,10 @@
 """Starts the built programs on a data directory of their own, and checks that nothing is left when they stop.
 
-    service = Service(Build.from_environment())
-    service.start()
-    httpx.get(service.url + "/readyz")
-    service.stop()
-    assert service.leftovers() == []
+service = Service(Build.from_environment())
+service.start()
+httpx.get(service.url + "/readyz")
+service.stop()
+assert service.leftovers() == []
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import pwd
 import re
 import shutil
 import signal

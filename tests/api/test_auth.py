@@ -90,7 +90,9 @@ def test_the_last_key_stays(client: httpx.Client) -> None:
     assert client.get("/v1/status").status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example"]
+)
 def test_other_host_names_are_refused(host: str, client: httpx.Client) -> None:
     """A page of a stranger whose name points to 127.0.0.1 (DNS rebinding) must not reach us."""
     assert client.get("/v1/status", headers={"Host": host}).status_code == 403

@@ -137,7 +137,25 @@ def test_a_chunked_body_over_the_limit(server: Service) -> None:
     assert status_of(answer) == 413
 
 
-BAD_IDS = ["x", "A" * 20, "a" * 19, "a" * 21, "%00" * 4, "..%2f..%2fetc%2fpasswd", "..", "a%20b", "ä" * 10, "1" + "a" * 19]
+def test_an_upload_over_the_limit(server: Service, sandbox: dict[str, Any]) -> None:
+    """Refused by its announced length, before any of it is sent."""
+    target = f"/v1/sandboxes/{sandbox['id']}/files?path=big"
+    answer = raw(server, head("PUT", target, server.key, f"Content-Length: {11 << 30}"))
+    assert status_of(answer) == 413
+
+
+BAD_IDS = [
+    "x",
+    "A" * 20,
+    "a" * 19,
+    "a" * 21,
+    "%00" * 4,
+    "..%2f..%2fetc%2fpasswd",
+    "..",
+    "a%20b",
+    "ä" * 10,
+    "1" + "a" * 19,
+]
 
 
 @pytest.mark.parametrize("bad", BAD_IDS)
@@ -207,7 +225,8 @@ BAD_HTTP = {
     "control character": (b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nA: b\x01\r\n\r\n", {400}),
     "negative length": (b"POST /v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -5\r\n\r\n", {400}),
     "length and chunks": (
-        b"POST /v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+        b"\r\n",
         {400},
     ),
     "two lengths": (

@@ -82,14 +82,17 @@ def test_code_from_stdin(cli: Cli) -> None:
 
 def test_stdin_is_the_runs(cli: Cli) -> None:
     text = "".join(f"line {i}\n" for i in range(20_000))
-    done = cli("run", "-c", "import sys; lines = sys.stdin.readlines(); print(len(lines), lines[-1], end='')", stdin=text)
+    done = cli(
+        "run", "-c", "import sys; lines = sys.stdin.readlines(); print(len(lines), lines[-1], end='')", stdin=text
+    )
     assert done.stdout == "20000 line 19999\n"
 
 
 def test_an_idle_stdin_does_not_hold_the_run(server: Service) -> None:
     command = [server.build.program("cloister"), "run", "-c", "print('done')"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          env=server.environment()) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=server.environment()
+    ) as process:
         assert process.stdout is not None
         assert process.wait(30) == 0
         assert process.stdout.read() == b"done\n"
@@ -170,8 +173,12 @@ class Running:
     def __init__(self, server: Service, code: str, cwd: Path) -> None:
         self.process = subprocess.Popen(
             [server.build.program("cloister"), "run", "-c", code],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, cwd=cwd, env=server.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=cwd,
+            env=server.environment(),
         )
         assert self.process.stdout is not None
         self.first_line = self.process.stdout.readline()
@@ -238,5 +245,3 @@ def test_status(cli: Cli, server: Service) -> None:
 
 def test_version(cli: Cli) -> None:
     assert cli("version").stdout.strip().endswith("0.1.0")
-
-

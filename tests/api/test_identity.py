@@ -81,7 +81,8 @@ def test_no_abstract_socket_of_the_host(run: Run) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("\0" + name)
         listener.listen()
-        code = f"import socket\ntry: socket.socket(socket.AF_UNIX).connect('\\0{name}')\nexcept OSError as e: print(e.errno)"
+        connect = f"socket.socket(socket.AF_UNIX).connect('\\0{name}')"
+        code = f"import socket\ntry: {connect}\nexcept OSError as error: print(error.errno)"
         assert run(code)["stdout"]["text"].strip() in ("111", "1")
 
 
@@ -121,8 +122,18 @@ except OSError:
     assert run(code)["stdout"]["text"] == "0\n"
 
 
-@pytest.mark.parametrize("path", ["/proc/sys/kernel/hostname", "/proc/sysrq-trigger", "/proc/sys/vm/drop_caches",
-                                  "/opt/cloister/bin/cloister-agent", "/proc/1/environ", "/proc/1/mem", "/etc/hostname"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/proc/sys/kernel/hostname",
+        "/proc/sysrq-trigger",
+        "/proc/sys/vm/drop_caches",
+        "/opt/cloister/bin/cloister-agent",
+        "/proc/1/environ",
+        "/proc/1/mem",
+        "/etc/hostname",
+    ],
+)
 def test_not_writable(path: str, run: Run) -> None:
     code = f"try: open('{path}', 'wb'); print('open')\nexcept OSError as error: print('no')"
     assert run(code)["stdout"]["text"] == "no\n"
@@ -149,8 +160,21 @@ except OSError:
 def test_devices(run: Run) -> None:
     names = set(ask(run, "os.listdir('/dev')"))
     assert {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd"} <= names
-    assert names <= {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd", "stdin",
-                     "stdout", "stderr"}
+    assert names <= {
+        "null",
+        "zero",
+        "full",
+        "random",
+        "urandom",
+        "tty",
+        "ptmx",
+        "pts",
+        "shm",
+        "fd",
+        "stdin",
+        "stdout",
+        "stderr",
+    }
     assert ask(run, "[open('/dev/null').read(), len(open('/dev/urandom', 'rb').read(8))]") == ["", 8]
 
 
@@ -160,7 +184,9 @@ def test_devices(run: Run) -> None:
 def test_memory_limit(client: httpx.Client) -> None:
     made = create_sandbox(client, memory_mb=256)
     path = f"/v1/sandboxes/{made['id']}/runs"
-    done = client.post(path, json={"code": "print('before', flush=True)\nhog = bytearray(400 << 20)\nprint(len(hog))"}).json()
+    done = client.post(
+        path, json={"code": "print('before', flush=True)\nhog = bytearray(400 << 20)\nprint(len(hog))"}
+    ).json()
     again = client.post(path, json={"code": "print('still here')"}).json()
     client.delete(f"/v1/sandboxes/{made['id']}")
     assert done["end_reason"] == "oom", done

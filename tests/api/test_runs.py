@@ -208,8 +208,11 @@ def test_a_full_queue_refuses(box: Sandbox) -> None:
 def test_an_interrupt_keeps_the_state(box: Sandbox, run: Run) -> None:
     run("value = 5")
     run_id = box.start("import time\nprint('in')\ntime.sleep(60)")
-    wait_until(lambda: len(box.get(run_id).get("stdout", {}).get("text", "")) > 0 or
-               box.get(run_id)["state"] == "running", 30, "it runs")
+    wait_until(
+        lambda: len(box.get(run_id).get("stdout", {}).get("text", "")) > 0 or box.get(run_id)["state"] == "running",
+        30,
+        "it runs",
+    )
     time.sleep(0.3)
     box.client.post(f"/v1/runs/{run_id}/interrupt")
     ended = box.until(run_id, "ended", 3)
@@ -251,7 +254,10 @@ def test_a_timeout_is_exact_and_keeps_the_output(code: str, run: Run) -> None:
 
 
 def test_a_timeout_ends_what_the_run_started(run: Run) -> None:
-    run("import subprocess\nsubprocess.Popen(['sleep', '987'], start_new_session=True)\nwhile True: pass", timeout_ms=1000)
+    run(
+        "import subprocess\nsubprocess.Popen(['sleep', '987'], start_new_session=True)\nwhile True: pass",
+        timeout_ms=1000,
+    )
     code = "import subprocess; print(subprocess.run(['pgrep', '-fc', 'sleep 98[7]'], capture_output=True).stdout)"
     assert run(code)["stdout"]["text"] == "b'0\\n'\n"
 
@@ -294,7 +300,9 @@ def test_much_stdin(run: Run) -> None:
 
 def test_artifacts_are_listed_and_read(run: Run, client: httpx.Client) -> None:
     run("open('old.txt', 'w').write('old')")
-    done = run("import os\nos.makedirs('out')\nopen('out/new.csv', 'w').write('a,b\\n')\nopen('pic.png', 'wb').write(b'x')")
+    done = run(
+        "import os\nos.makedirs('out')\nopen('out/new.csv', 'w').write('a,b\\n')\nopen('pic.png', 'wb').write(b'x')"
+    )
     shown = {artifact["path"]: artifact for artifact in done["artifacts"]}
     assert set(shown) == {"/home/user/out/new.csv", "/home/user/pic.png"}
     assert shown["/home/user/pic.png"]["mime"] == "image/png"
@@ -336,8 +344,11 @@ def test_one_call_without_waiting(client: httpx.Client) -> None:
     assert time.monotonic() - begin < 2
     box = Sandbox(client, answer.json()["sandbox_id"])
     assert box.until(answer.json()["id"], "ended", 60)["stdout"]["text"] == "later\n"
-    wait_until(lambda: box.client.get(box.path).status_code == 404 or
-               box.client.get(box.path).json()["state"] == "dead", 10, "its sandbox is gone")
+    wait_until(
+        lambda: box.client.get(box.path).status_code == 404 or box.client.get(box.path).json()["state"] == "dead",
+        10,
+        "its sandbox is gone",
+    )
 
 
 # --- Output ---

@@ -67,7 +67,10 @@ FORBIDDEN = {
     "agent's environment": ("attempt(open, '/proc/1/environ', 'rb')", {"EACCES", "EPERM"}),
     "agent's memory": ("attempt(open, '/proc/1/mem', 'rb')", {"EACCES", "EPERM"}),
     "agent's root": ("attempt(os.listdir, '/proc/1/root')", {"EACCES", "EPERM"}),
-    "more namespaces by sysctl": ("attempt(open, '/proc/sys/user/max_user_namespaces', 'w')", {"EACCES", "EPERM", "EROFS"}),
+    "more namespaces by sysctl": (
+        "attempt(open, '/proc/sys/user/max_user_namespaces', 'w')",
+        {"EACCES", "EPERM", "EROFS"},
+    ),
 }
 
 

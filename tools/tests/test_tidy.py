@@ -114,7 +114,9 @@ def test_conditionals_around_co_await(code: str) -> None:
     assert found(code_rules.check_coroutine_conditionals, "src/engine/run.cc", code) != []
 
 
-@pytest.mark.parametrize("code", ["co_await f(ok ? 1 : 2);", "auto x = std::max(co_await f(), 1);", "// a ? co_await b : c\n"])
+@pytest.mark.parametrize(
+    "code", ["co_await f(ok ? 1 : 2);", "auto x = std::max(co_await f(), 1);", "// a ? co_await b : c\n"]
+)
 def test_other_uses_of_co_await(code: str) -> None:
     assert found(code_rules.check_coroutine_conditionals, "src/engine/run.cc", code) == []
 
@@ -199,7 +201,7 @@ def test_forbidden_calls(call: str) -> None:
     assert found(code_rules.check_forbidden_calls, "src/os/fd.cc", f"void f() {{ {call}; }}") != []
 
 
-@pytest.mark.parametrize("call", ["_exit(1)", "quick_exit(1)", "on_exit(x)", "file.system(x)", "log(\"exit(1)\")"])
+@pytest.mark.parametrize("call", ["_exit(1)", "quick_exit(1)", "on_exit(x)", "file.system(x)", 'log("exit(1)")'])
 def test_other_calls(call: str) -> None:
     assert found(code_rules.check_forbidden_calls, "src/os/fd.cc", f"void f() {{ {call}; }}") == []
 
@@ -227,7 +229,9 @@ def test_dead_headers() -> None:
 
 
 def test_dead_sources() -> None:
-    cmake = {"CMakeLists.txt": "room(os LINK base)\nroom(rest DIR faces/rest LINK ops)\nprogram(cloisterd server rest)\n"}
+    cmake = {
+        "CMakeLists.txt": "room(os LINK base)\nroom(rest DIR faces/rest LINK ops)\nprogram(cloisterd server rest)\n"
+    }
     for path, alive in [
         ("src/os/fd.cc", True),
         ("src/faces/rest/router.cc", True),
@@ -280,7 +284,12 @@ def test_a_kept_contract_passes(check: Check) -> None:
     ("check", "path", "text", "message"),
     [
         (contracts.check_operations, "src/ops/paint_thing.h", "", "no operation"),
-        (contracts.check_operations, contracts.OPENAPI, OPENAPI + "# operationId: paintThing", "has no src/ops/paint_thing.h"),
+        (
+            contracts.check_operations,
+            contracts.OPENAPI,
+            OPENAPI + "# operationId: paintThing",
+            "has no src/ops/paint_thing.h",
+        ),
         (contracts.check_routes, "src/faces/rest/more.cc", '"/v1/secret"', "does not promise"),
         (contracts.check_routes, "src/faces/rest/router.cc", '"/healthz"', "does not serve"),
         (contracts.check_error_kinds, "src/base/error.cc", 'return "not_found";', "`internal` is missing"),
@@ -315,7 +324,10 @@ def test_a_limit_needs_its_constant() -> None:
         ('    Denied{"mount", EPERM},\n', False),
         ('    // Mounts are made before.\n    Denied{"mount", EPERM},\n    Denied{"umount2", EPERM},\n', True),
         ('    Denied{"mount", EPERM},  // made before\n', True),
-        ('    // Mounts.\n    Denied{"mount", EPERM},\n};\nconstexpr Denied more[] = {\n    Denied{"bpf", EPERM},\n', False),
+        (
+            '    // Mounts.\n    Denied{"mount", EPERM},\n};\nconstexpr Denied more[] = {\n    Denied{"bpf", EPERM},\n',
+            False,
+        ),
     ],
 )
 def test_seccomp_entries_say_why(table: str, ok: bool) -> None:
@@ -347,7 +359,9 @@ def test_mentioned_paths() -> None:
 
 def test_mentioned_tests() -> None:
     tree = Tree({"README.md": "`test_yes` and `test_no`\n", "tests/api/test_a.py": "def test_yes() -> None:\n"})
-    assert [str(finding) for finding in pages.check_mentioned_tests(tree)] == ["README.md:1: there is no test `test_no`"]
+    assert [str(finding) for finding in pages.check_mentioned_tests(tree)] == [
+        "README.md:1: there is no test `test_no`"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -397,6 +411,8 @@ def test_a_header_that_needs_another_is_found(tmp_path: Path) -> None:
     header.parent.mkdir(parents=True)
     header.write_text("// Planted.\n#pragma once\nstd::string f();\n")
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    done = subprocess.run([sys.executable, str(TIDY), "--headers", str(tmp_path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(TIDY), "--headers", str(tmp_path)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert "src/wire/planted.h:1: not self-contained" in done.stdout

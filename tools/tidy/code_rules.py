@@ -144,7 +144,9 @@ def check_dead_sources(tree: Tree) -> Iterator[Finding]:
 
 def built_folders(cmake: str) -> set[str]:
     """Folders that room() and program() lines of CMakeLists.txt name."""
-    rooms = re.findall(r"^(?:static_)?room\((\w+)", cmake, re.MULTILINE) + re.findall(r"^room\(\w+ DIR ([\w/]+)", cmake, re.MULTILINE)
+    rooms = re.findall(r"^(?:static_)?room\((\w+)", cmake, re.MULTILINE) + re.findall(
+        r"^room\(\w+ DIR ([\w/]+)", cmake, re.MULTILINE
+    )
     programs = re.findall(r"^(?:static_)?program\(\S+ (\w+)", cmake, re.MULTILINE)
     return {f"src/{room}" for room in rooms} | {f"src/programs/{program}" for program in programs}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -42,7 +43,9 @@ def check_operations(tree: Tree) -> Iterator[Finding]:
         return
     files -= OPS_HELPERS
     for name in sorted(promised.keys() - OPERATIONS_WITHOUT_FILE - {OPERATION_FILES.get(f, f) for f in files}):
-        yield Finding(OPENAPI, line_of(tree.texts[OPENAPI], promised[name]), f"{promised[name]} has no src/ops/{name}.h")
+        yield Finding(
+            OPENAPI, line_of(tree.texts[OPENAPI], promised[name]), f"{promised[name]} has no src/ops/{name}.h"
+        )
     for file in sorted(files):
         if OPERATION_FILES.get(file, file) not in promised:
             yield Finding(f"src/ops/{file}.h", 1, f"{OPENAPI} has no operation of this name")
@@ -127,10 +130,9 @@ def check_limits(tree: Tree) -> Iterator[Finding]:
         if row not in LIMIT_ROWS:
             yield Finding(LIMITS, line, f"`{row}` is not in LIMIT_ROWS of tools/tidy/contracts.py")
             continue
-        shown = quantities(text)
-        for name, number in zip(LIMIT_ROWS[row], shown + [None] * len(LIMIT_ROWS[row])):
-            if values.get(name) != number:
-                yield Finding(LIMITS, line, f"`{row}`: {name} is {values.get(name)}, the page says {number}")
+        for name, number in itertools.zip_longest(LIMIT_ROWS[row], quantities(text)):
+            if values.get(str(name)) != number:
+                yield Finding(LIMITS, line, f"`{row}`: {name} is {values.get(str(name))}, the page says {number}")
 
 
 def constants(header: str) -> dict[str, int]:

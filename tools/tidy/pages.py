@@ -14,7 +14,9 @@ _PATH = re.compile(r"`((?:src|tests|tools|docs|contract|examples|kernels|images)
 _TEST = re.compile(r"`(test_\w+)`")
 
 # Hosts that a text may name: this machine, names that are reserved for examples, and XML's own.
-_KNOWN_HOSTS = re.compile(r"^(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]|(?:[\w-]+\.)*example(?:\.\w+)?|www\.w3\.org)$")
+_KNOWN_HOSTS = re.compile(
+    r"^(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]|(?:[\w-]+\.)*example(?:\.\w+)?|www\.w3\.org)$"
+)
 _URL = re.compile(r"\bhttps?://(\[[\d:a-f]+\]|[A-Za-z0-9.-]+\.[A-Za-z0-9-]+|localhost)")
 # Registries also go by bare names.
 _REGISTRY = re.compile(r"\b(?:[\w-]+\.)+(?:debian|npmjs|pythonhosted|nodesource)\.\w+\b|\bpypi\.\w{2,4}\b")
@@ -76,7 +78,9 @@ def exists(tree: Tree, pattern: str) -> bool:
 
 def check_mentioned_tests(tree: Tree) -> Iterator[Finding]:
     """A test that a page names as its proof exists."""
-    tests = {name for path in tree.paths(".py") for name in re.findall(r"^def (test_\w+)", tree.texts[path], re.MULTILINE)}
+    tests = {
+        name for path in tree.paths(".py") for name in re.findall(r"^def (test_\w+)", tree.texts[path], re.MULTILINE)
+    }
     tests |= {PurePosixPath(path).stem for path in tree.paths(".py", ".cc")}
     for path in tree.paths(".md"):
         for number, line in enumerate(tree.texts[path].splitlines(), 1):

@@ -44,7 +44,7 @@ _RAW_SYSCALL = re.compile(r"(?<![\w.>])(?:::)?syscall\s*\(")
 
 
 def room_of(path: str) -> str:
-    """"src/faces/rest/router.cc" is in room "faces/rest"."""
+    """ "src/faces/rest/router.cc" is in room "faces/rest"."""
     parts = path.split("/")[1:-1]
     return "/".join(parts[:2]) if parts and parts[0] in ("faces", "programs") else parts[0] if parts else ""
 
