@@ -1,0 +1,52 @@
+// AgentConnection: one operation with the agent of a sandbox (contract/agent-protocol.md).
+//
+//     auto agent = co_await AgentConnection::open(socket);
+//     if (!agent) co_return agent.error();
+//     auto answer = co_await agent->call({{"op", "context.delete"}, {"context", id}});
+//
+// The agent lives beside code that nobody trusts: what it sends is bounded and checked like any
+// other input. Errors: Unavailable when the connection cannot be made, ends too early or carries
+// nonsense (either way there is no sandbox to work with), Cancelled after close() on our side, else
+// the agent's own error. Threading: the loop's thread; one reader and one writer at a time.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "loop/loop.h"
+#include "wire/frame.h"
+#include "wire/json.h"
+
+namespace cloister::engine {
+
+class AgentConnection {
+  public:
+    static Task<Result<AgentConnection>> open(std::string socket);
+
+    Task<Result<void>> send(FrameKind kind, std::string payload);
+    // In several frames of at most limits::kStreamChunk; nothing for empty bytes.
+    Task<Result<void>> send_chunked(FrameKind kind, std::string bytes);
+    Task<Result<Frame>> next();
+    // The next frame, which has to be an object with `ok`; an error of the agent becomes an Error.
+    Task<Result<json::object>> answer();
+    Task<Result<json::object>> call(json::object request);
+    void close() { stream_.close(); }
+
+  private:
+    explicit AgentConnection(UnixStream stream) : stream_(std::move(stream)) {}
+
+    UnixStream stream_;
+    FrameDecoder decoder_;
+};
+
+// A whole small operation on a connection of its own.
+Task<Result<json::object>> call_agent(std::string socket, json::object request);
+
+// Whether a first frame is the refusal of the operation: {"ok": false, "error": …}.
+Result<void> refusal_in(std::string_view text);
+// Parses what an agent sent. Deeper nesting than for requests of clients: displays may hold any
+// JSON.
+Result<json::object> parse_agent_object(std::string_view text);
+
+}  // namespace cloister::engine

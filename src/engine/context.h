@@ -1,0 +1,74 @@
+// Context: a live interpreter in a sandbox, and the queue of runs before it: one run at a time, in
+// order.
+//
+// The interpreter is started for the first run, and again for the first run after it was lost.
+// Threading: the loop's thread; the coroutine that works through the queue keeps the context and
+// its sandbox alive.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "engine/agent.h"
+#include "engine/run.h"
+
+namespace cloister::engine {
+
+class Sandbox;
+
+class Context : public std::enable_shared_from_this<Context> {
+  public:
+    Context(std::weak_ptr<Sandbox> sandbox, std::string language);
+
+    const std::string& id() const { return id_; }
+    // ResourceExhausted if limits::kRunQueueMax runs wait already.
+    Result<void> check_room() const;
+    void submit(std::shared_ptr<Run> run);
+    // Stops a run of this context: a queued one ends at once and never ran, a running one is
+    // interrupted.
+    static Task<void> stop(std::shared_ptr<Context> self, std::shared_ptr<Run> run,
+                           EndReason reason);
+
+    bool busy() const { return working_; }
+    size_t runs() const { return queue_.size() + (active_ ? 1 : 0); }
+    // Every run that waits ends so; the active one ends when the agent's connection does.
+    void end_queued(EndReason reason, const std::string& message);
+    // Lets the active run come to its end without waiting for slow readers.
+    void hurry();
+    // Gives the agent's connection up: the active run ends now.
+    void disconnect();
+    // To be asked about every half second: the agent should have answered long before the guard.
+    // First readers are not waited for any more, then the sandbox has to be killed, at last the
+    // connection is given up.
+    enum class Guard { Fine, Kill };
+    Guard check_guard(int64_t now_steady_ms);
+
+  private:
+    static Task<void> work(std::shared_ptr<Context> self, std::shared_ptr<Sandbox> sandbox);
+    Task<void> execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Run> run);
+    Task<Result<void>> make_ready(Sandbox& sandbox, Run& run);
+    Task<Result<void>> write_files(Sandbox& sandbox, Run& run);
+    Task<Result<void>> prepare(Sandbox& sandbox, Run& run);
+    Task<Result<void>> start(Sandbox& sandbox, Run& run);
+    Task<Result<void>> follow(Run& run);
+    Task<Result<void>> first_event(Run& run);
+    void set_guard(int64_t after_ms);
+    void settle(Sandbox& sandbox, Run& run, const Error& error);
+
+    const std::string id_;
+    const std::string language_;
+    const std::weak_ptr<Sandbox> sandbox_;
+    std::deque<std::shared_ptr<Run>> queue_;
+    std::shared_ptr<Run> active_;
+    std::shared_ptr<AgentConnection> agent_;  // of the active run
+    bool working_ = false;
+    enum class Interpreter { None, Ready, Lost };
+    Interpreter interpreter_ = Interpreter::None;
+    enum class Patience { Whole, Hurried, Killed };
+    Patience patience_ = Patience::Whole;
+    int64_t guard_at_ = INT64_MAX;  // steady; moved by each phase of a run
+};
+
+}  // namespace cloister::engine

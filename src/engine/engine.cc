@@ -1,0 +1,95 @@
+#include "engine/engine.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "store/sqlite_store.h"
+#include "wire/layout.h"
+
+namespace cloister::engine {
+namespace {
+
+constexpr std::chrono::milliseconds kWatchPause{500};
+constexpr std::chrono::seconds kHousePause{10};
+
+std::string database_of(const std::string& data) {
+    return layout::join(layout::state_directory(data), "cloister.db");
+}
+
+std::string artifacts_of(const std::string& data) {
+    return layout::join(layout::state_directory(data), "artifacts");
+}
+
+}  // namespace
+
+Engine::Engine(std::string data) : data_(std::move(data)), started_at_(steady_ms()) {}
+
+Result<std::shared_ptr<Engine>> Engine::create(std::string data) {
+    std::shared_ptr<Engine> engine(new Engine(std::move(data)));
+    TRY_OK(engine->open());
+    return engine;
+}
+
+Result<void> Engine::open() {
+    std::error_code failure;
+    std::filesystem::create_directories(artifacts_of(data_), failure);
+    if (failure) return os_failure("making " + artifacts_of(data_), failure.value());
+    store_ = TRY(store::open_sqlite_store(database_of(data_)));
+    local_project_ = TRY(store_->ensure_project("local", unix_ms()));
+    keys_ = TRY(KeyRing::load(store_));
+    warden_ = std::make_shared<WardenClient>(layout::warden_socket(data_));
+    sandboxes_ = std::make_shared<Sandboxes>(data_, store_, warden_);
+    runs_ = std::make_shared<Runs>(store_);
+    artifacts_ = std::make_shared<const Artifacts>(artifacts_of(data_));
+    TRY_OK(runs_->settle_left_over());
+    return store_->mark_all_sandboxes_dead(unix_ms());
+}
+
+void Engine::start() {
+    warden_->on_ended([weak = std::weak_ptr(sandboxes_)](const std::string& id) {
+        if (const auto sandboxes = weak.lock()) sandboxes->on_ended(id);
+    });
+    warden_->on_connected([weak = std::weak_ptr(sandboxes_)] {
+        if (const auto sandboxes = weak.lock()) spawn(Sandboxes::reconcile(sandboxes));
+    });
+    warden_->start();
+    spawn(keep_watch(shared_from_this()));
+    spawn(keep_house(shared_from_this()));
+}
+
+Task<void> Engine::keep_watch(std::shared_ptr<Engine> self) {
+    while (!self->stopped_) {
+        co_await sleep_for(kWatchPause);
+        self->sandboxes_->watch();
+    }
+}
+
+Task<void> Engine::keep_house(std::shared_ptr<Engine> self) {
+    const std::string database = database_of(self->data_);
+    while (!self->stopped_) {
+        self->runs_->expire();
+        co_await self->artifacts_->expire();
+        const Result<void> done =
+            co_await on_worker([&database] { return store::checkpoint(database); });
+        if (!done)
+            log_warn("the database's log was not put back", {{"error", done.error().message}});
+        co_await sleep_for(kHousePause);
+    }
+}
+
+Result<void> Engine::check_open() const {
+    if (!draining_) return {};
+    return make_error(ErrorKind::Unavailable, "the service is stopping: try again when it is back");
+}
+
+Task<void> Engine::shut_down() {
+    drain();
+    co_await sandboxes_->destroy_all(
+        {.reason = EndReason::Cancelled, .message = "the service was stopped"});
+    stopped_ = true;
+    warden_->stop();
+}
+
+}  // namespace cloister::engine

@@ -1,0 +1,24 @@
+// A run in a sandbox of its own: create, run, keep the artifacts, destroy. Once it has started it
+// goes on to its end, whether or not anybody listens.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "engine/artifacts.h"
+#include "engine/runs.h"
+#include "engine/sandboxes.h"
+
+namespace cloister::engine {
+
+struct OneCallParts {
+    std::shared_ptr<Sandboxes> sandboxes;
+    std::shared_ptr<Runs> runs;
+    std::shared_ptr<const Artifacts> artifacts;
+};
+
+Task<Result<std::shared_ptr<Run>>> start_one_call(OneCallParts parts, std::string project,
+                                                  SandboxSpec sandbox, RunSpec run);
+
+}  // namespace cloister::engine

@@ -1,0 +1,125 @@
+// Run: one execution of code in a context, from queued to ended. This is its synchronous core:
+// frames of the agent go in, events and the record come out. The coroutine that feeds it is
+// Context's.
+//
+// A run ends exactly once, after all of its output; `ended` is the last event of its log, and by
+// then its record has been stored. Threading: the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "engine/run_log.h"
+#include "engine/run_output.h"
+#include "engine/run_stdin.h"
+#include "loop/loop.h"
+#include "wire/frame.h"
+#include "wire/json.h"
+#include "wire/run_end.h"
+
+namespace cloister::engine {
+
+struct InlineFile {
+    std::string path;
+    std::string bytes;
+};
+
+enum class StdinMode {
+    None,   // at its end at once
+    Text,   // RunSpec::stdin_text, then the end
+    Calls,  // what write_stdin brings
+};
+
+// What to run. Every field is within limits.h (ops checks).
+struct RunSpec {
+    std::string language = "python";
+    std::string code;
+    std::optional<std::string> filename;
+    std::vector<std::string> argv;
+    StringMap env;
+    std::optional<std::string> cwd;
+    StdinMode stdin_mode = StdinMode::None;
+    std::string stdin_text;
+    std::vector<InlineFile> files;
+    int64_t timeout_ms = limits::kRunTimeoutDefaultMs;
+    uint64_t output_max = limits::kOutputMaxDefault;
+};
+
+enum class RunState { Queued, Running, Ended };
+enum class Detail { Whole, WithoutOutput };
+
+class Run : public std::enable_shared_from_this<Run> {
+  public:
+    struct Place {
+        std::string project, sandbox, context;
+    };
+    // `keep` is called once, when the run has ended and before anybody hears of it: it stores the
+    // record.
+    Run(Place place, RunSpec spec, std::function<void(Run&)> keep);
+
+    const std::string& id() const { return id_; }
+    const Place& place() const { return place_; }
+    RunSpec& spec() { return spec_; }
+    RunState state() const { return state_; }
+    bool ended() const { return state_ == RunState::Ended; }
+    int64_t created_ms() const { return created_ms_; }
+    const std::shared_ptr<RunLog>& log() const { return log_; }
+    const std::shared_ptr<RunStdin>& input() const { return stdin_; }
+    Signal& end_signal() { return end_signal_; }
+    const RunEnd& end_value() const { return end_; }
+    json::object to_json(Detail detail) const;
+    // About how much memory an ended run holds.
+    size_t kept_bytes() const { return log_->bytes() + output_.kept_bytes(); }
+
+    // --- From the context ---
+    // Work for this run has begun: its files, its interpreter.
+    void begin();
+    void add_start_ms(int64_t spent) { start_ms_ += spent; }
+    void set_started_as(std::string how) { started_as_ = std::move(how); }
+    // The interpreter of this run is not the one of the run before.
+    void set_state_lost(std::string why);
+    // Takes one frame of the agent; an error means that the agent cannot be trusted any more.
+    Result<void> accept(const Frame& frame);
+    // Ends the run; nothing if it has ended before.
+    void end(RunEnd end);
+    void end(EndReason reason, std::string message);
+
+  private:
+    Result<void> accept_event(const json::object& event);
+    void write(OutputStream stream, std::string_view bytes);
+    void append_text(OutputStream stream, const std::string& text);
+    void on_started();
+    void on_shown(std::string_view type, const json::object& event);
+    void on_clear(const json::object& event);
+    void on_error(const json::object& event);
+    void on_step(const json::object& event);
+    Result<void> on_ended(const json::object& event);
+    void add_times(json::object& run) const;
+
+    const std::string id_;
+    const Place place_;
+    RunSpec spec_;
+    std::function<void(Run&)> keep_;
+    RunState state_ = RunState::Queued;
+    std::shared_ptr<RunLog> log_ = std::make_shared<RunLog>();
+    std::shared_ptr<RunStdin> stdin_ = std::make_shared<RunStdin>();
+    Signal end_signal_;
+    RunOutput output_;
+    RunEnd end_;
+    int64_t created_ms_, started_ms_ = 0, ended_ms_ = 0;  // since the epoch
+    int64_t queued_at_, begun_at_ = 0;                    // steady
+    int64_t start_ms_ = 0;
+    int64_t execution_count_ = 0;
+    std::string started_as_;
+    std::string state_lost_why_;
+};
+
+// The record of a run that was not ended when its server died, as it ends at the next start.
+json::object lost_record(json::object record, int64_t now_ms);
+
+}  // namespace cloister::engine

@@ -1,0 +1,119 @@
+#include "engine/run_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cloister::engine {
+namespace {
+
+// What an event costs beside its data: so that many tiny ones are bounded too.
+constexpr size_t kEventOverhead = 64;
+constexpr size_t kLeftMax = 65'536;  // events that left the ring and whose place is still known
+
+}  // namespace
+
+RunLog::Reader::Reader(std::shared_ptr<RunLog> log, uint64_t after)
+    : log_(std::move(log)), after_(std::min(after, log_->last())) {
+    log_->readers_.push_back(this);
+}
+
+RunLog::Reader::Reader(Reader&& other) noexcept
+    : log_(std::move(other.log_)), after_(other.after_) {
+    std::ranges::replace(log_->readers_, &other, this);
+}
+
+RunLog::Reader::~Reader() {
+    if (!log_) return;
+    std::erase(log_->readers_, this);
+    log_->trim();
+    log_->changed_.notify_all();
+}
+
+std::vector<Event> RunLog::Reader::take(size_t max_bytes) const {
+    std::vector<Event> out;
+    uint64_t number = after_ + 1;
+    if (number < log_->first_) {
+        out.push_back(log_->dropped_before(log_->first_, after_));
+        number = log_->first_;
+    }
+    size_t bytes = 0;
+    for (; number <= log_->last() && bytes < max_bytes; ++number) {
+        const Kept& kept = log_->events_[number - log_->first_];
+        out.push_back(Event{.number = number, .type = kept.type, .data = kept.data});
+        bytes += kept.data.size() + kEventOverhead;
+    }
+    return out;
+}
+
+void RunLog::Reader::done(const std::vector<Event>& events) {
+    if (events.empty()) return;
+    after_ = events.back().number;
+    log_->trim();
+    log_->changed_.notify_all();
+}
+
+void RunLog::append(std::string_view type, std::string data) {
+    const size_t cost = data.size() + kEventOverhead;
+    events_.push_back(
+        Kept{.type = std::string(type), .data = std::move(data), .bytes_before = total_bytes_});
+    total_bytes_ += events_.back().data.size();
+    bytes_ += cost;
+    trim();
+    changed_.notify_all();
+}
+
+void RunLog::close() {
+    closed_ = true;
+    changed_.notify_all();
+}
+
+Task<void> RunLog::room() {
+    while (!hurry_ && reader_lags()) co_await changed_.wait();
+}
+
+void RunLog::hurry() {
+    hurry_ = true;
+    changed_.notify_all();
+}
+
+uint64_t RunLog::bytes_up_to(uint64_t number) const {
+    if (number >= first_) return events_[number - first_].bytes_before;
+    const uint64_t back = first_ - number;  // 1: the last that left
+    if (back <= left_.size()) return left_[left_.size() - back];
+    // A reader from the very start has lost everything; for another one that is this far behind the
+    // count is of what is known.
+    return number <= 1 || left_.empty() ? 0 : left_.front();
+}
+
+Event RunLog::dropped_before(uint64_t first, uint64_t after) const {
+    const uint64_t bytes = bytes_up_to(first) - bytes_up_to(after + 1);
+    return Event{.number = first - 1,
+                 .type = "dropped",
+                 .data = fmt::format(R"({{"events":{},"bytes":{}}})", first - 1 - after, bytes)};
+}
+
+uint64_t RunLog::slowest_reader() const {
+    uint64_t after = last();
+    for (const Reader* reader : readers_) after = std::min(after, reader->after_);
+    return after;
+}
+
+bool RunLog::reader_lags() const {
+    const uint64_t next = std::max(slowest_reader() + 1, first_);
+    return next <= last() && total_bytes_ - bytes_up_to(next) > kReaderLagMax;
+}
+
+void RunLog::trim() {
+    const uint64_t read = slowest_reader();
+    while (bytes_ > limits::kRunEventsMax && events_.size() > 1 && first_ <= read) {
+        bytes_ -= events_.front().data.size() + kEventOverhead;
+        left_.push_back(events_.front().bytes_before);
+        if (left_.size() > kLeftMax) left_.pop_front();
+        events_.pop_front();
+        ++first_;
+    }
+}
+
+}  // namespace cloister::engine

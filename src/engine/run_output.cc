@@ -1,0 +1,103 @@
+#include "engine/run_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cloister::engine {
+namespace {
+
+constexpr size_t kResultOverhead = 256;  // so that many tiny results are bounded too
+
+json::object output_json(const Capture& kept, uint64_t bytes) {
+    return {{"text", kept.text()}, {"bytes", bytes}, {"omitted_bytes", kept.omitted_bytes()}};
+}
+
+size_t size_of(const json::object& content) {
+    return json::serialize(content).size() + kResultOverhead;
+}
+
+std::string_view display_id_of(const json::object& content) {
+    const json::value* id = content.if_contains("display_id");
+    return id != nullptr && id->is_string() ? std::string_view(id->as_string())
+                                            : std::string_view();
+}
+
+json::object left_out_note(uint64_t count) {
+    const std::string text =
+        fmt::format("[{} more results are left out here: read the run's events to get all]", count);
+    return {{"type", "display"}, {"data", {{"text/plain", text}}}, {"metadata", json::object()}};
+}
+
+}  // namespace
+
+std::string RunOutput::feed(OutputStream stream, std::string_view bytes) {
+    Stream& target = of(stream);
+    target.bytes += bytes.size();
+    std::string text = target.text.feed(bytes);
+    target.kept.append(text);
+    return text;
+}
+
+std::string RunOutput::finish(OutputStream stream) {
+    Stream& target = of(stream);
+    std::string text = target.text.finish();
+    target.kept.append(text);
+    return text;
+}
+
+void RunOutput::show(Kind kind, json::object content) {
+    if (std::exchange(clear_at_next_, false)) clear_displays();
+    const size_t bytes = size_of(content);
+    if (results_left_out_ > 0 || results_bytes_ + bytes > kResultsMax) {
+        ++results_left_out_;
+        return;
+    }
+    results_bytes_ += bytes;
+    content["type"] = kind == Kind::Display ? "display" : "result";
+    results_.push_back(std::move(content));
+}
+
+void RunOutput::update(const json::object& content) {
+    const std::string_view id = display_id_of(content);
+    const size_t bytes = size_of(content);
+    for (json::object& shown : results_) {
+        if (id.empty() || display_id_of(shown) != id) continue;
+        const size_t before = size_of(shown);
+        if (results_bytes_ - std::min(before, results_bytes_) + bytes > kResultsMax) continue;
+        results_bytes_ = results_bytes_ - std::min(before, results_bytes_) + bytes;
+        for (const char* part : {"data", "metadata"}) {
+            if (const json::value* value = content.if_contains(part)) shown[part] = *value;
+        }
+    }
+}
+
+void RunOutput::clear(When when) {
+    clear_at_next_ = when == When::AtNextDisplay;
+    if (when == When::Now) clear_displays();
+}
+
+void RunOutput::clear_displays() {
+    results_.clear();
+    results_bytes_ = 0;
+    results_left_out_ = 0;
+}
+
+void RunOutput::add_streams_to(json::object& run) const {
+    run["stdout"] = output_json(out_.kept, out_.bytes);
+    run["stderr"] = output_json(err_.kept, err_.bytes);
+    json::array results(results_.begin(), results_.end());
+    if (results_left_out_ > 0) results.push_back(left_out_note(results_left_out_));
+    run["results"] = std::move(results);
+}
+
+void RunOutput::add_error_to(json::object& run) const {
+    if (!error_.empty()) run["error"] = error_;
+}
+
+size_t RunOutput::kept_bytes() const {
+    return out_.kept.kept_bytes() + err_.kept.kept_bytes() + results_bytes_;
+}
+
+}  // namespace cloister::engine

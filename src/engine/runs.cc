@@ -1,0 +1,113 @@
+#include "engine/runs.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "base/time.h"
+
+namespace cloister::engine {
+namespace {
+
+constexpr size_t kEndedBytesMax = 16 * limits::kRunEventsMax;  // of ended runs in memory, together
+constexpr size_t kRecordMax = limits::kRunEventsMax;           // of one record in the store
+
+std::string key_of(std::string_view project, std::string_view id) {
+    return fmt::format("{}/{}", project, id);
+}
+
+// The record as it is stored. Results that would make it too large for the database are left out,
+// and say so.
+std::string record_text(const Run& run) {
+    json::object record = run.to_json(Detail::Whole);
+    std::string text = json::serialize(record);
+    if (text.size() <= kRecordMax) return text;
+    const std::string note = fmt::format("[{} results are left out of the stored record]",
+                                         record["results"].as_array().size());
+    record["results"] = json::array{
+        {{"type", "display"}, {"data", {{"text/plain", note}}}, {"metadata", json::object()}}};
+    return json::serialize(record);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Run>> Runs::start(const std::shared_ptr<Sandbox>& sandbox, RunSpec spec) {
+    const std::shared_ptr<Context> context = sandbox->context(spec.language);
+    TRY_OK(context->check_room());
+    Run::Place place{
+        .project = sandbox->project(), .sandbox = sandbox->id(), .context = context->id()};
+    auto run = std::make_shared<Run>(std::move(place), std::move(spec),
+                                     [weak = weak_from_this()](Run& ended) {
+                                         if (const auto self = weak.lock()) self->keep(ended);
+                                     });
+    TRY_OK(store_->add_run({.project = run->place().project,
+                            .id = run->id(),
+                            .record = json::serialize(run->to_json(Detail::WithoutOutput))},
+                           run->created_ms()));
+    runs_.emplace(key_of(run->place().project, run->id()), run);
+    ++active_;
+    context->submit(run);
+    return run;
+}
+
+std::shared_ptr<Run> Runs::find(std::string_view project, std::string_view id) const {
+    const auto found = runs_.find(key_of(project, id));
+    return found == runs_.end() ? nullptr : found->second;
+}
+
+Result<json::object> Runs::record(std::string_view project, std::string_view id) const {
+    if (const auto run = find(project, id)) return run->to_json(Detail::Whole);
+    const auto row = TRY(store_->find_run(project, id));
+    if (!row) {
+        return make_error(ErrorKind::NotFound,
+                          fmt::format("no run `{}` in this project (records are kept for {} hours)",
+                                      id, limits::kRunRecordKeepMs / 3'600'000));
+    }
+    return parse_agent_object(
+        row->record);  // it may hold displays, nested as deeply as an agent may send
+}
+
+void Runs::keep(Run& run) {
+    const store::RunRow row{
+        .project = run.place().project, .id = run.id(), .record = record_text(run)};
+    const Result<void> stored = store_->end_run(row, unix_ms());
+    if (!stored) log_error("a run's end was not stored", {{"error", stored.error().message}});
+    --active_;
+    ended_.push_back(run.shared_from_this());
+    ended_bytes_ += run.kept_bytes();
+    forget_oldest();
+}
+
+void Runs::forget_oldest() {
+    while (ended_.size() > 1 &&
+           (ended_.size() > limits::kFinishedRunsInMemory || ended_bytes_ > kEndedBytesMax)) {
+        const std::shared_ptr<Run> oldest = std::move(ended_.front());
+        ended_.pop_front();
+        runs_.erase(key_of(oldest->place().project, oldest->id()));
+        ended_bytes_ = 0;
+        for (const auto& run : ended_) ended_bytes_ += run->kept_bytes();
+    }
+}
+
+Result<void> Runs::settle_left_over() {
+    for (store::RunRow& row : TRY(store_->unended_runs())) {
+        const json::object record = lost_record(TRY(parse_agent_object(row.record)), unix_ms());
+        row.record = json::serialize(record);
+        TRY_OK(store_->end_run(row, unix_ms()));
+    }
+    return {};
+}
+
+void Runs::expire() {
+    const int64_t before = unix_ms() - limits::kRunRecordKeepMs;
+    while (!ended_.empty() && ended_.front()->created_ms() < before) {
+        runs_.erase(key_of(ended_.front()->place().project, ended_.front()->id()));
+        ended_bytes_ -= std::min(ended_bytes_, ended_.front()->kept_bytes());
+        ended_.pop_front();
+    }
+    const Result<void> done = store_->expire(before);
+    if (!done) log_warn("old records were not removed", {{"error", done.error().message}});
+}
+
+}  // namespace cloister::engine

@@ -1,0 +1,46 @@
+// Runs: every run of the service: starts them, finds them, keeps their records.
+//
+// The newest ended runs stay in memory with their events; older ones are answered from the store.
+// Threading: the loop's thread.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "engine/run.h"
+#include "engine/sandbox.h"
+#include "store/store.h"
+
+namespace cloister::engine {
+
+class Runs : public std::enable_shared_from_this<Runs> {
+  public:
+    explicit Runs(std::shared_ptr<store::Store> store) : store_(std::move(store)) {}
+
+    // Stores its row and puts it into the queue of the sandbox's context.
+    Result<std::shared_ptr<Run>> start(const std::shared_ptr<Sandbox>& sandbox, RunSpec spec);
+    // One that is in memory, or null.
+    std::shared_ptr<Run> find(std::string_view project, std::string_view id) const;
+    // The record of any run of the last limits::kRunRecordKeepMs; NotFound else.
+    Result<json::object> record(std::string_view project, std::string_view id) const;
+    size_t active() const { return active_; }
+
+    // Runs that a former server left without an end: they end `sandbox_lost`.
+    Result<void> settle_left_over();
+    void expire();
+
+  private:
+    void keep(Run& run);
+    void forget_oldest();
+
+    const std::shared_ptr<store::Store> store_;
+    std::unordered_map<std::string, std::shared_ptr<Run>> runs_;  // by project/id
+    std::deque<std::shared_ptr<Run>> ended_;                      // oldest first
+    size_t ended_bytes_ = 0;
+    size_t active_ = 0;
+};
+
+}  // namespace cloister::engine

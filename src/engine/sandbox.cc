@@ -1,0 +1,102 @@
+#include "engine/sandbox.h"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "base/time.h"
+
+namespace cloister::engine {
+
+std::string_view to_string(SandboxState state) {
+    switch (state) {
+        case SandboxState::Creating:
+            return "creating";
+        case SandboxState::Running:
+            return "running";
+        case SandboxState::Dead:
+            return "dead";
+    }
+    return "dead";
+}
+
+Sandbox::Sandbox(std::string project, std::string id, SandboxSpec spec, std::string agent_socket,
+                 std::function<void(std::shared_ptr<Sandbox>, Death)> lost)
+    : project_(std::move(project)),
+      id_(std::move(id)),
+      spec_(std::move(spec)),
+      agent_socket_(std::move(agent_socket)),
+      created_ms_(unix_ms()),
+      lost_(std::move(lost)),
+      last_used_(steady_ms()) {}
+
+std::shared_ptr<Context> Sandbox::context(const std::string& language) {
+    std::shared_ptr<Context>& slot = contexts_[language];
+    if (!slot) slot = std::make_shared<Context>(weak_from_this(), language);
+    return slot;
+}
+
+std::shared_ptr<Context> Sandbox::find_context(std::string_view id) const {
+    for (const auto& context : contexts_ | std::views::values) {
+        if (context->id() == id) return context;
+    }
+    return nullptr;
+}
+
+size_t Sandbox::runs() const {
+    size_t count = 0;
+    for (const auto& context : contexts_ | std::views::values) count += context->runs();
+    return count;
+}
+
+bool Sandbox::busy() const {
+    return std::ranges::any_of(contexts_ | std::views::values,
+                               [](const auto& context) { return context->busy(); });
+}
+
+void Sandbox::die(Death death) {
+    state_ = SandboxState::Dead;
+    if (!death_) death_ = std::move(death);
+    for (const auto& context : contexts_ | std::views::values) {
+        context->end_queued(death_->reason, death_->message);
+    }
+}
+
+void Sandbox::report_lost(std::string message) {
+    if (death_) return;
+    Death death{.reason = EndReason::SandboxLost, .message = std::move(message)};
+    if (lost_) lost_(shared_from_this(), std::move(death));
+}
+
+void Sandbox::hurry() {
+    for (const auto& context : contexts_ | std::views::values) context->hurry();
+}
+
+void Sandbox::disconnect() {
+    for (const auto& context : contexts_ | std::views::values) context->disconnect();
+}
+
+Context::Guard Sandbox::check_guard(int64_t now_steady_ms) {
+    Context::Guard worst = Context::Guard::Fine;
+    for (const auto& context : contexts_ | std::views::values) {
+        worst = std::max(worst, context->check_guard(now_steady_ms));
+    }
+    return worst;
+}
+
+Sandbox::Use::Use(std::shared_ptr<Sandbox> sandbox) : sandbox_(std::move(sandbox)) {
+    ++sandbox_->users_;
+}
+
+Sandbox::Use::~Use() {
+    if (!sandbox_) return;
+    --sandbox_->users_;
+    sandbox_->last_used_ = steady_ms();
+}
+
+bool Sandbox::idle(int64_t now_steady_ms) const {
+    return state_ == SandboxState::Running && users_ == 0 && !busy() &&
+           now_steady_ms - last_used_ >= spec_.idle_timeout_seconds * 1000;
+}
+
+}  // namespace cloister::engine

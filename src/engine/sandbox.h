@@ -1,0 +1,100 @@
+// Sandbox: a live sandbox as the engine sees it: what it was asked to be, its contexts, who uses
+// it, how it died.
+//
+// Sandboxes makes and removes them. Threading: the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/limits.h"
+#include "engine/context.h"
+#include "wire/json.h"
+#include "wire/run_end.h"
+
+namespace cloister::engine {
+
+// What a sandbox is to be. Every field is within limits.h (ops checks).
+struct SandboxSpec {
+    std::string template_name = "base";
+    int cpu = limits::kSandboxCpuDefault;
+    uint64_t memory_mb = limits::kSandboxMemoryDefault / limits::kMiB;
+    uint64_t disk_mb = limits::kSandboxDiskDefault / limits::kMiB;
+    StringMap env;
+    StringMap metadata;
+    int64_t idle_timeout_seconds = limits::kSandboxIdleDefaultMs / 1000;
+};
+
+enum class SandboxState { Creating, Running, Dead };
+std::string_view to_string(SandboxState state);
+
+// How a sandbox came to its end: what its runs end with.
+struct Death {
+    EndReason reason = EndReason::SandboxLost;
+    std::string message;
+};
+
+class Sandbox : public std::enable_shared_from_this<Sandbox> {
+  public:
+    // `lost` is called once if the sandbox turns out to be gone.
+    Sandbox(std::string project, std::string id, SandboxSpec spec, std::string agent_socket,
+            std::function<void(std::shared_ptr<Sandbox>, Death)> lost);
+
+    const std::string& project() const { return project_; }
+    const std::string& id() const { return id_; }
+    const SandboxSpec& spec() const { return spec_; }
+    const std::string& agent_socket() const { return agent_socket_; }
+    int64_t created_ms() const { return created_ms_; }
+    SandboxState state() const { return state_; }
+    void set_running() { state_ = SandboxState::Running; }
+
+    std::shared_ptr<Context> context(const std::string& language);
+    // The context of this sandbox with that id, or null.
+    std::shared_ptr<Context> find_context(std::string_view id) const;
+    size_t runs() const;
+    bool busy() const;
+
+    // Marks it dead and ends its runs so; the first death counts.
+    void die(Death death);
+    const std::optional<Death>& death() const { return death_; }
+    // Something showed that it is gone (its agent closed a connection, the warden said so).
+    void report_lost(std::string message);
+    void hurry();
+    void disconnect();
+    Context::Guard check_guard(int64_t now_steady_ms);
+
+    // Counts as use while it lives: the sandbox is not idle.
+    class Use {
+      public:
+        explicit Use(std::shared_ptr<Sandbox> sandbox);
+        Use(Use&&) noexcept = default;
+        Use& operator=(Use&&) = delete;
+        ~Use();
+
+      private:
+        std::shared_ptr<Sandbox> sandbox_;
+    };
+    bool idle(int64_t now_steady_ms) const;
+    // How long it took to make, once: for the first run's `start_ms`.
+    void set_create_ms(int64_t spent) { create_ms_ = spent; }
+    int64_t take_create_ms() { return std::exchange(create_ms_, 0); }
+
+  private:
+    const std::string project_, id_;
+    const SandboxSpec spec_;
+    const std::string agent_socket_;
+    const int64_t created_ms_;
+    std::function<void(std::shared_ptr<Sandbox>, Death)> lost_;
+    SandboxState state_ = SandboxState::Creating;
+    std::map<std::string, std::shared_ptr<Context>> contexts_;  // by language
+    std::optional<Death> death_;
+    size_t users_ = 0;
+    int64_t last_used_;  // steady
+    int64_t create_ms_ = 0;
+};
+
+}  // namespace cloister::engine

@@ -1,0 +1,276 @@
+#include "engine/sandboxes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+#include <utility>
+
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "wire/layout.h"
+
+namespace cloister::engine {
+namespace {
+
+constexpr int64_t kRunsEndMs = 2'000;  // how long destroy() waits for the runs of a killed sandbox
+constexpr std::chrono::milliseconds kRunsEndPause{5};
+
+std::string key_of(std::string_view project, std::string_view id) {
+    return fmt::format("{}/{}", project, id);
+}
+
+std::string metadata_json(const StringMap& metadata) {
+    json::object out;
+    for (const auto& [name, value] : metadata) out[name] = value;
+    return json::serialize(out);
+}
+
+StringMap metadata_from(const std::string& text) {
+    StringMap out;
+    const Result<json::object> object = parse_object(text);
+    if (!object) return out;
+    for (const auto& [name, value] : *object) {
+        if (value.is_string()) out.emplace(name, value.as_string());
+    }
+    return out;
+}
+
+store::SandboxRow row_of(const Sandbox& sandbox) {
+    const SandboxSpec& spec = sandbox.spec();
+    return {.project = sandbox.project(),
+            .id = sandbox.id(),
+            .template_name = spec.template_name,
+            .state = std::string(to_string(SandboxState::Creating)),
+            .cpu = spec.cpu,
+            .memory_mb = static_cast<int64_t>(spec.memory_mb),
+            .disk_mb = static_cast<int64_t>(spec.disk_mb),
+            .idle_timeout_seconds = spec.idle_timeout_seconds,
+            .metadata = metadata_json(spec.metadata),
+            .created_ms = sandbox.created_ms()};
+}
+
+SandboxInfo info_of(const store::SandboxRow& row) {
+    SandboxSpec spec{.template_name = row.template_name,
+                     .cpu = static_cast<int>(row.cpu),
+                     .memory_mb = static_cast<uint64_t>(row.memory_mb),
+                     .disk_mb = static_cast<uint64_t>(row.disk_mb)};
+    spec.idle_timeout_seconds = row.idle_timeout_seconds;
+    spec.metadata = metadata_from(row.metadata);
+    return {.id = row.id,
+            .state = SandboxState::Dead,
+            .spec = std::move(spec),
+            .created_ms = row.created_ms};
+}
+
+Error no_such_sandbox(std::string_view id) {
+    return make_error(
+        ErrorKind::NotFound,
+        fmt::format("no sandbox `{}` in this project: create one with POST /v1/sandboxes", id));
+}
+
+Error dead_sandbox(std::string_view id) {
+    return make_error(
+        ErrorKind::NotFound,
+        fmt::format("the sandbox `{}` is dead: create a new one with POST /v1/sandboxes", id));
+}
+
+}  // namespace
+
+SandboxInfo info_of(const Sandbox& sandbox) {
+    return {.id = sandbox.id(),
+            .state = sandbox.state(),
+            .spec = sandbox.spec(),
+            .created_ms = sandbox.created_ms()};
+}
+
+Sandboxes::Sandboxes(std::string data, std::shared_ptr<store::Store> store,
+                     std::shared_ptr<WardenClient> warden)
+    : data_(std::move(data)), store_(std::move(store)), warden_(std::move(warden)) {}
+
+Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSpec spec) {
+    if (spec.template_name != "base") {
+        return invalid_field("template", fmt::format("no template `{}`: this service has `base`",
+                                                     spec.template_name));
+    }
+    if (live_.size() >= limits::kSandboxesMax) {
+        return make_error(
+            ErrorKind::ResourceExhausted,
+            fmt::format("{} sandboxes live on this host already: delete some, or wait",
+                        live_.size()));
+    }
+    const std::string id = new_id();
+    auto sandbox = std::make_shared<Sandbox>(
+        std::move(project), id, std::move(spec), layout::agent_socket(data_, id),
+        [weak = weak_from_this()](std::shared_ptr<Sandbox> lost, Death death) {
+            if (const auto self = weak.lock()) self->on_lost(std::move(lost), std::move(death));
+        });
+    TRY_OK(store_->add_sandbox(row_of(*sandbox)));
+    live_.emplace(key_of(sandbox->project(), id), sandbox);
+    return sandbox;
+}
+
+Result<warden::JailPlan> Sandboxes::plan_of(const Sandbox& sandbox) const {
+    const SandboxSpec& spec = sandbox.spec();
+    return warden::JailPlan{.sandbox = TRY(warden::Id::from(sandbox.id())),
+                            .project = TRY(warden::Id::from(sandbox.project())),
+                            .template_revision = TRY(warden_->base_template()),
+                            .cpu = static_cast<uint32_t>(spec.cpu),
+                            .memory_max = spec.memory_mb * limits::kMiB,
+                            .disk_max = spec.disk_mb * limits::kMiB,
+                            .pids_max = limits::kSandboxPidsDefault};
+}
+
+Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::create(std::string project, SandboxSpec spec) {
+    const auto self = shared_from_this();
+    const int64_t begun = steady_ms();
+    Result<std::shared_ptr<Sandbox>> entered = enter(std::move(project), std::move(spec));
+    if (!entered) co_return entered;
+    const std::shared_ptr<Sandbox> sandbox = *entered;
+    const Sandbox::Use use(sandbox);
+    const Result<warden::JailPlan> plan = plan_of(*sandbox);
+    Result<void> made = plan ? Result<void>{} : Result<void>(plan.error());
+    if (made) made = co_await warden_->create(*plan);
+    if (made && sandbox->death())
+        made = make_error(ErrorKind::Unavailable, sandbox->death()->message);
+    if (!made) {
+        spawn(destroy(self, sandbox, {.message = "the sandbox could not be made"}));
+        co_return std::move(made).error();
+    }
+    sandbox->set_running();
+    sandbox->set_create_ms(steady_ms() - begun);
+    const Result<void> stored = store_->set_sandbox_state(
+        sandbox->project(), sandbox->id(), to_string(SandboxState::Running), unix_ms());
+    if (!stored) co_return stored.error();
+    co_return sandbox;
+}
+
+Result<std::shared_ptr<Sandbox>> Sandboxes::find_running(std::string_view project,
+                                                         std::string_view id) const {
+    const auto found = live_.find(key_of(project, id));
+    if (found != live_.end() && found->second->state() == SandboxState::Running)
+        return found->second;
+    (void)TRY(describe(project, id));  // an unknown one is told apart from a dead one
+    return dead_sandbox(id);
+}
+
+Result<SandboxInfo> Sandboxes::describe(std::string_view project, std::string_view id) const {
+    const auto found = live_.find(key_of(project, id));
+    if (found != live_.end() && found->second->state() == SandboxState::Running) {
+        return info_of(*found->second);
+    }
+    const auto row = TRY(store_->find_sandbox(project, id));
+    if (!row || row->state == to_string(SandboxState::Creating)) return no_such_sandbox(id);
+    return info_of(*row);
+}
+
+std::vector<SandboxInfo> Sandboxes::list(std::string_view project) const {
+    std::vector<SandboxInfo> out;
+    for (const auto& sandbox : live_ | std::views::values) {
+        const bool shown =
+            sandbox->state() == SandboxState::Running && sandbox->project() == project;
+        if (shown) out.push_back(info_of(*sandbox));
+    }
+    std::ranges::sort(out, std::greater(), &SandboxInfo::created_ms);
+    return out;
+}
+
+// From here on it is dead for everybody; host objects go in the background.
+void Sandboxes::bury(Sandbox& sandbox, Death death) {
+    sandbox.die(std::move(death));
+    const Result<void> stored = store_->set_sandbox_state(sandbox.project(), sandbox.id(),
+                                                          to_string(SandboxState::Dead), unix_ms());
+    if (!stored) log_error("a sandbox's end was not stored", {{"error", stored.error().message}});
+    log_info("sandbox ended", {{"sandbox_id", sandbox.id()}, {"why", sandbox.death()->message}});
+}
+
+// A failure needs no answer here: what is left over goes at the next reconcile.
+Task<void> Sandboxes::remove_host_objects(std::string id) {
+    const Result<void> removed = co_await warden_->destroy(id);
+    if (!removed) {
+        log_warn("a sandbox is left to the next reconcile",
+                 {{"sandbox_id", id}, {"error", removed.error().message}});
+    }
+}
+
+Task<void> Sandboxes::destroy(std::shared_ptr<Sandboxes> self, std::shared_ptr<Sandbox> sandbox,
+                              Death death) {
+    if (sandbox->death()) co_return;
+    self->bury(*sandbox, std::move(death));
+    co_await clear_away(self, sandbox);
+}
+
+Task<void> Sandboxes::clear_away(std::shared_ptr<Sandboxes> self,
+                                 std::shared_ptr<Sandbox> sandbox) {
+    co_await self->remove_host_objects(sandbox->id());
+    sandbox->hurry();
+    const int64_t give_up = steady_ms() + kRunsEndMs;
+    while (sandbox->busy() && steady_ms() < give_up) co_await sleep_for(kRunsEndPause);
+    sandbox->disconnect();  // only a connection that outlived its agent is still there
+    self->live_.erase(key_of(sandbox->project(), sandbox->id()));
+}
+
+Task<void> Sandboxes::destroy_all(Death death) {
+    const auto self = shared_from_this();
+    std::vector<std::shared_ptr<Sandbox>> all;
+    for (const auto& sandbox : live_ | std::views::values) all.push_back(sandbox);
+    for (const auto& sandbox : all) spawn(destroy(self, sandbox, death));
+    while (!live_.empty()) co_await sleep_for(kRunsEndPause);
+}
+
+void Sandboxes::on_lost(std::shared_ptr<Sandbox> sandbox, Death death) {
+    if (sandbox->death()) return;
+    bury(*sandbox, std::move(death));  // at once: the run that found out ends by it
+    spawn(clear_away(shared_from_this(), std::move(sandbox)));
+}
+
+void Sandboxes::on_ended(const std::string& id) {
+    for (const auto& sandbox : live_ | std::views::values) {
+        if (sandbox->id() != id) continue;
+        sandbox->report_lost("the sandbox ended by itself");
+        return;
+    }
+}
+
+Task<void> Sandboxes::reconcile(std::shared_ptr<Sandboxes> self) {
+    // Those that run now must be in the list; those that are being made may be.
+    std::vector<std::shared_ptr<Sandbox>> expected;
+    for (const auto& sandbox : self->live_ | std::views::values) {
+        if (sandbox->state() == SandboxState::Running) expected.push_back(sandbox);
+    }
+    const auto listed = co_await self->warden_->list();
+    if (!listed) {
+        log_warn("reconcile failed", {{"error", listed.error().message}});
+        co_return;
+    }
+    const std::set<std::string> there(listed->begin(), listed->end());
+    for (const auto& sandbox : expected) {
+        if (!there.contains(sandbox->id()))
+            sandbox->report_lost("the sandbox is gone from the host");
+    }
+    std::set<std::string> known;
+    for (const auto& sandbox : self->live_ | std::views::values) known.insert(sandbox->id());
+    for (const std::string& id : there) {
+        if (!known.contains(id)) co_await self->remove_host_objects(id);
+    }
+}
+
+void Sandboxes::watch() {
+    const int64_t now = steady_ms();
+    std::vector<std::shared_ptr<Sandbox>> all;
+    for (const auto& sandbox : live_ | std::views::values) all.push_back(sandbox);
+    for (const auto& sandbox : all) {
+        if (sandbox->check_guard(now) == Context::Guard::Kill) {
+            on_lost(sandbox,
+                    {.message = "the run was past its time and the sandbox did not answer: "
+                                "it was killed"});
+        } else if (sandbox->idle(now)) {
+            on_lost(sandbox, {.reason = EndReason::Cancelled,
+                              .message = "the sandbox was idle for too long"});
+        }
+    }
+}
+
+}  // namespace cloister::engine

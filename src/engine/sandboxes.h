@@ -1,0 +1,73 @@
+// Sandboxes: makes them, finds them, and removes them: when asked, when idle, when they are lost,
+// at the end.
+//
+// The row comes before any host object and says what should exist; the warden's list says what
+// does. reconcile() brings the two together whenever there is a (new) connection to the warden.
+// Threading: the loop's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/sandbox.h"
+#include "engine/warden_client.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+namespace cloister::engine {
+
+// What an answer says about a sandbox, live or dead.
+struct SandboxInfo {
+    std::string id;
+    SandboxState state = SandboxState::Dead;
+    SandboxSpec spec;  // without env
+    int64_t created_ms = 0;
+};
+
+class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
+  public:
+    Sandboxes(std::string data, std::shared_ptr<store::Store> store,
+              std::shared_ptr<WardenClient> warden);
+
+    // Answers when it runs. InvalidArgument for an unknown template, ResourceExhausted at
+    // kSandboxesMax.
+    Task<Result<std::shared_ptr<Sandbox>>> create(std::string project, SandboxSpec spec);
+    // A running one; NotFound with the way out else.
+    Result<std::shared_ptr<Sandbox>> find_running(std::string_view project,
+                                                  std::string_view id) const;
+    // Also dead ones, for limits::kRunRecordKeepMs.
+    Result<SandboxInfo> describe(std::string_view project, std::string_view id) const;
+    std::vector<SandboxInfo> list(
+        std::string_view project) const;  // newest first, without dead ones
+    size_t live() const { return live_.size(); }
+
+    // Kills it and removes its files; its runs end as `death` says. Answers when they have.
+    static Task<void> destroy(std::shared_ptr<Sandboxes> self, std::shared_ptr<Sandbox> sandbox,
+                              Death death);
+    Task<void> destroy_all(Death death);
+
+    void on_ended(const std::string& id);  // the warden says so
+    static Task<void> reconcile(std::shared_ptr<Sandboxes> self);
+    // Every half second or so: kills idle ones, and those whose runs are long past their time.
+    void watch();
+
+  private:
+    Result<warden::JailPlan> plan_of(const Sandbox& sandbox) const;
+    Result<std::shared_ptr<Sandbox>> enter(std::string project, SandboxSpec spec);
+    void on_lost(std::shared_ptr<Sandbox> sandbox, Death death);
+    void bury(Sandbox& sandbox, Death death);
+    static Task<void> clear_away(std::shared_ptr<Sandboxes> self, std::shared_ptr<Sandbox> sandbox);
+    Task<void> remove_host_objects(std::string id);
+
+    const std::string data_;
+    const std::shared_ptr<store::Store> store_;
+    const std::shared_ptr<WardenClient> warden_;
+    std::unordered_map<std::string, std::shared_ptr<Sandbox>> live_;  // by project/id
+};
+
+SandboxInfo info_of(const Sandbox& sandbox);
+
+}  // namespace cloister::engine

@@ -1,0 +1,78 @@
+// WardenClient: requests to the warden and their replies, over one SOCK_SEQPACKET connection that
+// is made again when it breaks. Requests may overlap: a reply finds its request by the tag.
+//
+//     auto client = std::make_shared<WardenClient>(layout::warden_socket(data));
+//     client->on_ended([](std::string sandbox) { … });
+//     client->on_connected([] { … });      // reconcile
+//     client->start();
+//     Result<void> made = co_await client->create(plan);
+//
+// Without a connection every request fails at once with Unavailable; what the warden did with a
+// request that broke off is unknown until the next list(). Threading: the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/result.h"
+#include "loop/loop.h"
+#include "wire/warden.h"
+
+namespace cloister::engine {
+
+class WardenClient : public std::enable_shared_from_this<WardenClient> {
+  public:
+    explicit WardenClient(std::string socket_path, int64_t timeout_ms = limits::kWardenTimeoutMs);
+
+    // A sandbox ended by itself. Called once for each.
+    void on_ended(std::function<void(std::string)> then) { on_ended_ = std::move(then); }
+    // There is a connection (again), and hello was answered.
+    void on_connected(std::function<void()> then) { on_connected_ = std::move(then); }
+    void start();
+    void stop();
+
+    Task<Result<warden::HelloReply>> hello();
+    Task<Result<void>> create(warden::JailPlan plan);
+    Task<Result<void>> destroy(std::string sandbox);
+    Task<Result<std::vector<std::string>>> list();
+    // The revision of the built-in `base`, from the newest hello; Unavailable before the first one.
+    Result<warden::Id> base_template() const;
+
+  private:
+    struct Pending {
+        std::vector<warden::Reply> replies;
+        std::optional<Result<void>> end;
+        Signal changed;
+    };
+
+    static Task<void> keep_connected(std::shared_ptr<WardenClient> self);
+    static Task<void> announce(std::shared_ptr<WardenClient> self);
+    Task<void> read_until_broken();
+    void take(const warden::Reply& reply);
+    void finish(uint64_t tag, Result<void> end);
+    void fail_all();
+    Task<Result<std::vector<warden::Reply>>> ask(uint64_t tag, std::string message);
+    Task<void> send_queued();
+    uint64_t next_tag() { return ++last_tag_; }
+
+    const std::string socket_path_;
+    const int64_t timeout_ms_;
+    std::function<void(std::string)> on_ended_;
+    std::function<void()> on_connected_;
+    std::shared_ptr<UnixStream> stream_;  // null without a connection
+    std::deque<std::string> outgoing_;
+    bool sending_ = false;
+    bool stopped_ = false;
+    uint64_t last_tag_ = 0;
+    std::map<uint64_t, std::shared_ptr<Pending>> pending_;
+    std::optional<warden::Id> base_template_;
+};
+
+}  // namespace cloister::engine

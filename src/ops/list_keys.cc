@@ -1,0 +1,9 @@
+#include "ops/list_keys.h"
+
+namespace cloister::ops {
+
+std::vector<store::KeyRow> list_keys(engine::Engine& engine, const engine::Principal& caller) {
+    return engine.keys().list(caller.project);
+}
+
+}  // namespace cloister::ops

@@ -1,0 +1,20 @@
+#include "ops/run_in_new_sandbox.h"
+
+#include <utility>
+
+#include "ops/validate.h"
+
+namespace cloister::ops {
+
+Task<Result<std::shared_ptr<engine::Run>>> run_in_new_sandbox(engine::Engine& engine,
+                                                              engine::Principal caller,
+                                                              RunInNewSandboxInput input) {
+    Result<void> good = engine.check_open();
+    if (good) good = check_run(input.spec);
+    if (good) good = check_env("sandbox.env", input.sandbox.env);
+    if (!good) co_return std::move(good).error();
+    co_return co_await engine::start_one_call(engine.one_call_parts(), caller.project,
+                                              std::move(input.sandbox), std::move(input.spec));
+}
+
+}  // namespace cloister::ops

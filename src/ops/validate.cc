@@ -1,0 +1,68 @@
+#include "ops/validate.h"
+
+#include <fmt/format.h>
+
+#include "base/ids.h"
+#include "base/utf8.h"
+
+namespace cloister::ops {
+namespace {
+
+constexpr size_t kPathMax = 4096;
+
+bool has_nul(std::string_view text) {
+    return text.find('\0') != std::string_view::npos;
+}
+
+Result<void> check_no_nul(std::string_view field, std::string_view text) {
+    if (!has_nul(text)) return {};
+    return invalid_field(std::string(field),
+                         fmt::format("`{}` must not hold a NUL character", field));
+}
+
+}  // namespace
+
+Result<void> check_id(std::string_view noun, std::string_view id) {
+    if (is_id(id)) return {};
+    return make_error(
+        ErrorKind::NotFound,
+        fmt::format("this is not the id of a {}: ids are 20 lower-case letters and digits", noun));
+}
+
+Result<void> check_env(std::string_view field, const StringMap& env) {
+    for (const auto& [name, value] : env) {
+        if (name.empty() || name.find('=') != std::string::npos || has_nul(name)) {
+            return invalid_field(
+                std::string(field),
+                fmt::format("a name in `{}` must not be empty and must not hold `=` or NUL",
+                            field));
+        }
+        TRY_OK(check_no_nul(fmt::format("{}.{}", field, name), value));
+    }
+    return {};
+}
+
+Result<void> check_path(std::string_view field, std::string_view path) {
+    const bool good = !path.empty() && path.size() <= kPathMax && !has_nul(path) && is_utf8(path);
+    if (good) return {};
+    return invalid_field(
+        std::string(field),
+        fmt::format("`{}` must be a path of 1 to {} bytes of UTF-8 without NUL", field, kPathMax));
+}
+
+Result<void> check_run(const engine::RunSpec& spec) {
+    if (spec.language != "python") {
+        return invalid_field(
+            "language", fmt::format("no language `{}`: this service has `python`", spec.language));
+    }
+    TRY_OK(check_no_nul("filename", spec.filename.value_or("")));
+    TRY_OK(check_env("env", spec.env));
+    for (const std::string& argument : spec.argv) TRY_OK(check_no_nul("argv", argument));
+    if (spec.cwd) TRY_OK(check_path("cwd", *spec.cwd));
+    for (size_t i = 0; i < spec.files.size(); ++i) {
+        TRY_OK(check_path(fmt::format("files[{}].path", i), spec.files[i].path));
+    }
+    return {};
+}
+
+}  // namespace cloister::ops
