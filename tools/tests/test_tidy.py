@@ -313,6 +313,11 @@ def test_limits(value: str, ok: bool) -> None:
     assert (list(contracts.check_limits(Tree(texts))) == []) is ok
 
 
+def test_constants_are_worked_out() -> None:
+    header = LIMITS_H + "inline constexpr int64_t kBig = 1'000LL * kMiB + 0x10; // 3\n"
+    assert contracts.constants(header)["kBig"] == (1000 << 20) + 16
+
+
 def test_a_limit_needs_its_constant() -> None:
     texts = {contracts.LIMITS_H: "", contracts.LIMITS: "| ideas | 3 | none |\n"}
     assert "LIMIT_ROWS" in str(next(contracts.check_limits(Tree(texts))))

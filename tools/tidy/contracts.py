@@ -54,9 +54,14 @@ def check_operations(tree: Tree) -> Iterator[Finding]:
 # Liveness is the process itself, so there is nothing to operate on.
 OPERATIONS_WITHOUT_FILE = {"healthz", "readyz"}
 # Operations whose file has another name than the contract's operation.
-OPERATION_FILES: dict[str, str] = {}
+OPERATION_FILES = {
+    "run_code": "create_run",
+    "run_in_new_sandbox": "create_run_in_new_sandbox",
+    "status": "get_status",
+    "stream_run": "stream_run_events",
+}
 # Headers of src/ops that are shared by operations.
-OPS_HELPERS: set[str] = set()
+OPS_HELPERS = {"validate"}
 
 
 def check_routes(tree: Tree) -> Iterator[Finding]:
@@ -65,7 +70,7 @@ def check_routes(tree: Tree) -> Iterator[Finding]:
     served: dict[str, tuple[str, int]] = {}
     for path, source in tree.sources():
         if path.startswith("src/faces/rest/") and not path.endswith("_test.cc"):
-            for match in re.finditer(r'"(/(?:v1|healthz|readyz)[\w/{}]*)"', source.text):
+            for match in re.finditer(r'"(/(?:v1|healthz|readyz)(?:/\w+|/\{\w+\})*)"', source.text):
                 served[match[1]] = (path, source.line_at(match.start()))
     if not served:
         return
@@ -136,14 +141,11 @@ def check_limits(tree: Tree) -> Iterator[Finding]:
 
 
 def constants(header: str) -> dict[str, int]:
-    """The integer constants of limits.h, with products worked out."""
+    """The integer constants of limits.h, worked out."""
     values: dict[str, int] = {}
     for name, expression in re.findall(r"constexpr \w+ (k\w+) =\s([^;]+);", Source(header).code):
-        product = 1
-        for factor in expression.split("*"):
-            word = factor.strip()
-            product *= values[word] if word in values else int(re.sub(r"'|[uUlL]+$", "", word), 0)
-        values[name] = product
+        plain = re.sub(r"(?<=\d)'|(?<=[\da-fA-F])[uUlL]+\b", "", expression).strip()
+        values[name] = eval(plain, {"__builtins__": {}}, values)
     return values
 
 
