@@ -193,15 +193,9 @@ class Service:
         return left
 
     def cgroups(self) -> list[Path]:
-        """Our cgroups. Their names hold the instance, which derives from the data directory."""
-        return [path for path in cgroups() if self._owns(path)]
-
-    def _owns(self, cgroup: Path) -> bool:
-        return cgroup.name in self._instances()
-
-    def _instances(self) -> set[str]:
-        """cgroup names that this service's log or journal names."""
-        return set(re.findall(r"cloister-[A-Za-z0-9_.-]+", self.log_text()))
+        """The warden's groups for this data directory, in every hierarchy."""
+        name = f"cloister-{fnv1a(str(self.data.resolve())):08x}"
+        return [path for path in Path("/sys/fs/cgroup").glob(f"**/{name}") if path.is_dir()]
 
     # --- starting ---
 
@@ -255,9 +249,12 @@ def answers(url: str) -> bool:
         return False
 
 
-def cgroups() -> list[Path]:
-    """Top cgroups of Cloister, of any instance, in any hierarchy."""
-    return [path for path in Path("/sys/fs/cgroup").glob("**/cloister-*") if path.is_dir()]
+def fnv1a(text: str) -> int:
+    """The 32-bit hash that the warden names its groups by."""
+    value = 0x811C9DC5
+    for byte in text.encode():
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return value
 
 
 def _lines(path: str) -> list[str]:
