@@ -30,13 +30,11 @@ format() { cpp_files | xargs clang-format-19 "$@"; }
 tidy_cpp() {
     as_owner cmake --preset dev >/dev/null
     find src -name '*.cc' -print0 |
-        xargs -0 -P "$(nproc)" -n 4 clang-tidy-19 -p build/dev --quiet --warnings-as-errors='*' \
+        xargs -0 -P "$(nproc)" -n 1 clang-tidy-19 -p build/dev --quiet --warnings-as-errors='*' \
             --header-filter="^$repo/src/" 2>&1 | { grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header-filter' || true; }
 }
 
-tidy_rules() {
-    if [ -x tools/tidy ]; then tools/tidy; elif [ -d tools/tidy ]; then /usr/bin/python3 tools/tidy; else echo "tools/tidy is not there"; return 1; fi
-}
+tidy_rules() { /usr/bin/python3 tools/tidy --headers; }
 
 check_bash() { bash_files | xargs shellcheck; }
 

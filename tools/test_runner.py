@@ -93,8 +93,9 @@ def run_unit_tests(programs: Path, full: bool) -> Summary | None:
 
 def python_unit_folders() -> Iterator[Path]:
     for room in ("tools", "kernels", "images"):
-        if any((REPO / room).rglob("test_*.py")):
-            yield REPO / room
+        for folder in sorted((REPO / room).rglob("tests")):
+            if any(folder.glob("test_*.py")):
+                yield folder
 
 
 def run_program(program: Path) -> Summary:
@@ -110,7 +111,7 @@ def run_pytest(folder: Path, full: bool) -> Summary:
         command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
         command += [f"--junitxml={report}", str(folder)]
         # Only tests/ has the conftest that knows the option.
-        if full and folder.is_relative_to(REPO / "tests"):
+        if full and folder.parent == REPO / "tests":
             command.append("--full")
         ended = run(command)
         summary = summed_up(str(folder.relative_to(REPO)), report, ended)
