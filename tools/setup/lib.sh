@@ -11,6 +11,8 @@ installed=/usr/local/lib/cloister # root's own copies: what sudo may start must 
 installed_packages=/var/lib/cloister-packages.list # for uninstall's farewell
 sudoers=/etc/sudoers.d/cloister
 
+export PYTHONDONTWRITEBYTECODE=1 # nothing of root in the clone
+
 note() { echo "dev: $*" >&2; }
 fail() { note "$@"; exit 1; }
 lacking() { note "$@"; exit 69; } # the machine lacks something

@@ -6,6 +6,8 @@ set -euo pipefail
 # shellcheck source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+export LC_ALL=C # paths are bytes
+
 main() {
     confirm "$@"
     "$programs/cloister" stop --data "$data" >/dev/null 2>&1 || true
@@ -62,29 +64,29 @@ kill_service() {
     done
 }
 
-# The cgroups that this instance's files name; all of ours if no other warden runs on this machine.
-cgroup_names() {
-    if pgrep -x cloister-warden >/dev/null; then
-        grep -raoh --include='*journal*' --include='*.log' --include='*.json' 'cloister-[A-Za-z0-9_.-]*' "$data" 2>/dev/null | sort -u
-    else
-        echo 'cloister-*'
-    fi
+# The warden's cgroups are named after the data directory: FNV-1a of its path (src/programs/warden/host.cc).
+cgroup_name() {
+    local path sum=$((0x811c9dc5)) i byte
+    path=$(realpath -m "$data")
+    for ((i = 0; i < ${#path}; i++)); do
+        printf -v byte %d "'${path:i:1}"
+        sum=$((((sum ^ byte) * 0x01000193) & 0xffffffff))
+    done
+    printf 'cloister-%08x' "$sum"
 }
 
 remove_cgroups() {
-    local name group pids
-    while read -r name; do
-        find /sys/fs/cgroup -type d -name "$name" -prune 2>/dev/null | while read -r group; do
-            for _ in 1 2 3 4 5; do # what is killed leaves its group a little later
-                mapfile -t pids < <(find "$group" -name cgroup.procs -exec cat {} + 2>/dev/null)
-                [ ${#pids[@]} = 0 ] || kill -KILL "${pids[@]}" 2>/dev/null || true
-                find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
-                [ -e "$group" ] || break
-                sleep 0.2
-            done
-            [ ! -e "$group" ] || note "the cgroup $group is still in use"
+    local group pids
+    find /sys/fs/cgroup -type d -name "$(cgroup_name)" -prune 2>/dev/null | while read -r group; do
+        for _ in 1 2 3 4 5; do # what is killed leaves its group a little later
+            mapfile -t pids < <(find "$group" -name cgroup.procs -exec cat {} + 2>/dev/null)
+            [ ${#pids[@]} = 0 ] || kill -KILL "${pids[@]}" 2>/dev/null || true
+            find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
+            [ -e "$group" ] || break
+            sleep 0.2
         done
-    done < <(cgroup_names)
+        [ ! -e "$group" ] || note "the cgroup $group is still in use"
+    done
 }
 
 remove_mounts() {
