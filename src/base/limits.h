@@ -92,6 +92,16 @@ inline constexpr uint32_t kHighIds = 3;
 inline constexpr uint32_t kAgentId = 65533;
 inline constexpr uint32_t kUserId = 1000;
 
+// --- The warden ---
+inline constexpr size_t kWardenHelpersMax = 8;      // forked for slow work, at the same time
+inline constexpr size_t kWardenConnectionsMax = 8;
+inline constexpr size_t kNestsIdleMax = 4;          // nests without a sandbox that are kept for the next one
+inline constexpr size_t kNestLogLine = 1024;        // bytes of one line that an agent or reaper logs
+inline constexpr uint64_t kShmShare = 8;            // /dev/shm holds this part of a sandbox's memory
+inline constexpr uint64_t kRunTmpfsMax = 16 * kMiB;
+inline constexpr uint64_t kRuntimeFilesMax = 10'000;
+inline constexpr uint64_t kRuntimeBytesMax = 256 * kMiB;
+
 // --- The btrfs pool ---
 inline constexpr uint64_t kPoolDefaultMax = 50 * kGiB;  // and at most a quarter of the free space
 inline constexpr uint64_t kPoolMin = 4 * kGiB;
