@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include "base/limits.h"
 
@@ -42,13 +43,21 @@ void drop_bounding_set(const Steps& steps) {
     }
 }
 
-void set_capabilities(const Steps& steps) {
+uint32_t bits_of(std::span<const int> capabilities) {
     uint32_t bits = 0;
-    for (const int capability : kAgentCapabilities) bits |= 1u << capability;
+    for (const int capability : capabilities) bits |= 1u << capability;
+    return bits;
+}
+
+long capset(__user_cap_data_struct low) {
     __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-    const __user_cap_data_struct low{.effective = bits, .permitted = bits, .inheritable = bits};
     const std::array<__user_cap_data_struct, 2> data = {low, {}};
-    steps.must(::syscall(SYS_capset, &header, data.data()));
+    return ::syscall(SYS_capset, &header, data.data());
+}
+
+void set_capabilities(const Steps& steps) {
+    const uint32_t bits = bits_of(kAgentCapabilities);
+    steps.must(capset({.effective = bits, .permitted = bits, .inheritable = bits}));
     // Ambient ones are kept over exec of a file without file capabilities.
     for (const int capability : kAgentCapabilities) {
         steps.must(::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0));
@@ -61,7 +70,7 @@ void change_ids(const Steps& steps, uint32_t id) {
     steps.must(::syscall(SYS_setresuid, id, id, id));
 }
 
-// Root here lacks CAP_SYS_RESOURCE, so a hard limit can only go down.
+// Root of a nest may lack CAP_SYS_RESOURCE, so a hard limit can only go down.
 void limit(const Steps& steps, __rlimit_resource resource, uint64_t soft, uint64_t hard) {
     rlimit now{};
     steps.must(::getrlimit(resource, &now));
@@ -106,6 +115,16 @@ void become_agent(Steps& steps) {
     change_ids(steps, limits::kAgentId);
     set_capabilities(steps);
     steps.must(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
+Result<void> keep_mapping_rights_only() {
+    constexpr std::array kMapping = {CAP_SETUID, CAP_SETGID};
+    const uint32_t bits = bits_of(kMapping);
+    if (capset({.effective = bits, .permitted = bits, .inheritable = 0}) != 0 ||
+        ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        return last_os_failure("dropping the reaper's privileges");
+    }
+    return {};
 }
 
 }  // namespace cloister::jail

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <initializer_list>
 
+#include "base/limits.h"
 #include "jail/nest_root.h"
 
 namespace cloister::jail {
@@ -123,7 +124,9 @@ void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
     steps.at(Stage::Devices);
     constexpr unsigned kDev = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
     std::array<char, 32> shm_size{};
+    std::array<char, 32> run_size{};
     std::snprintf(shm_size.data(), shm_size.size(), "%" PRIu64, shm_bytes);
+    std::snprintf(run_size.data(), run_size.size(), "%" PRIu64, limits::kRunTmpfsMax);
     place(steps, make_mount(steps, "tmpfs", {{"size", "64k"}, {"mode", "0755"}}, kDev), "/dev");
     place_devices(steps, parts);
     make_links(steps);
@@ -137,8 +140,8 @@ void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
                      kQuiet | MOUNT_ATTR_NOEXEC),
           "/dev/shm");
     place(steps,
-          make_mount(steps, "tmpfs", {{"size", "16m"}, {"nr_inodes", "4096"}, {"mode", "0755"}},
-                     kQuiet),
+          make_mount(steps, "tmpfs",
+                     {{"size", run_size.data()}, {"nr_inodes", "4096"}, {"mode", "0755"}}, kQuiet),
           "/run");
 }
 

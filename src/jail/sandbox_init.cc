@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/limits.h"
 #include "jail/identity.h"
 #include "jail/mount_tree.h"
 #include "jail/stage.h"
@@ -102,7 +103,8 @@ int lift(const Steps& steps, int fd) {
     return static_cast<int>(steps.must(::fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd)));
 }
 
-// A descriptor of its own: one that came through the reaper shares its position with every other sandbox.
+// A descriptor of its own: one that came through the reaper shares its position with every other
+// sandbox.
 int reopened(const Steps& steps, int fd) {
     std::array<char, 32> path{};
     std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
@@ -191,7 +193,7 @@ void sandbox_init(const SandboxBirth& birth, int gate) {
     steps.must(::setsid());
     build_mount_tree(steps, {.root = birth.fds[kOrderRoot],
                              .runtime = birth.fds[kOrderRuntime],
-                             .shm_bytes = birth.order.record.memory_max / 8});
+                             .shm_bytes = birth.order.record.memory_max / limits::kShmShare});
     set_names(steps, birth.order.record.sandbox);
     start_loopback(steps);
     set_resource_limits(

@@ -63,6 +63,13 @@ Result<std::optional<Fd>> accept_connection(const Fd& listener) {
     return last_os_failure("accepting a connection");
 }
 
+Result<void> set_send_buffer(const Fd& socket, int bytes) {
+    if (::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) != 0) {
+        return last_os_failure("enlarging a socket's buffer");
+    }
+    return {};
+}
+
 Result<SocketPair> make_socket_pair(SocketKind kind) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, type_of(kind), 0, ends.data()) != 0) {

@@ -20,6 +20,8 @@ Result<Fd> listen_unix(const std::string& path, SocketKind kind, int backlog);
 Result<Fd> connect_unix(const std::string& path, SocketKind kind);
 // A waiting connection of a listener, non-blocking; nullopt if there is none (any more).
 Result<std::optional<Fd>> accept_connection(const Fd& listener);
+// How much may wait for a reader before a non-blocking sender is refused. Asks for root.
+Result<void> set_send_buffer(const Fd& socket, int bytes);
 struct SocketPair {
     Fd ours, theirs;
 };

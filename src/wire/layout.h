@@ -4,7 +4,11 @@
 //     DATA/pool.img                 the btrfs pool (root)
 //     DATA/client.json              URL and key for the CLI (0600, of the user who set it up)
 //     DATA/state/                   cloister.db, artifacts/ (of cloisterd's user, 0700)
+//     DATA/warden.journal           the warden's book of host objects
 //     DATA/run/warden.sock          cloisterd → warden
+//     DATA/run/warden.lock          held by the one warden of this data directory
+//     DATA/run/pool/                the mounted pool, seen by the warden only
+//     DATA/run/layers/              where a helper puts an overlay's layers while it makes the overlay
 //     DATA/run/agents/SANDBOX.sock  cloisterd → agent
 //     DATA/run/service.json         pids of the running service (written by `cloister serve`)
 //     DATA/log/                     JSON logs of a detached service
@@ -35,6 +39,10 @@ inline std::string run_directory(std::string_view data) {
 inline std::string warden_socket(std::string_view data) {
     return join(data, "run/warden.sock");
 }
+inline std::string warden_journal(std::string_view data) { return join(data, "warden.journal"); }
+inline std::string warden_lock(std::string_view data) { return join(data, "run/warden.lock"); }
+inline std::string pool_directory(std::string_view data) { return join(data, "run/pool"); }
+inline std::string layers_directory(std::string_view data) { return join(data, "run/layers"); }
 inline std::string service_file(std::string_view data) {
     return join(data, "run/service.json");
 }

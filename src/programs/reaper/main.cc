@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "jail/identity.h"
 #include "jail/nest_protocol.h"
 #include "jail/nest_root.h"
 #include "jail/spawn.h"
@@ -87,6 +88,7 @@ Result<void> run() {
     const os::Fd signals = TRY(os::make_signal_fd({SIGCHLD}));
     const std::string base_filter = TRY(os::read_all(base_filter_file, kFilterMax));
     TRY_OK(enter_nest_root());
+    TRY_OK(keep_mapping_rights_only());
     serve(socket, signals, base_filter);
     return {};
 }

@@ -1,0 +1,234 @@
+#include "jail/import.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/limits.h"
+#include "os/btrfs.h"
+#include "os/process.h"
+
+namespace cloister::jail {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kImagePrefix = "base-";
+constexpr std::string_view kImageSuffix = ".tar.zst";
+constexpr size_t kImageHash = 12;
+
+// Makes subvolume `parent`/`id` by filling a partial one, and renames it when it is on disk.
+Result<void> import_as(const Pool& pool, const char* parent, const std::string& id,
+                       const std::function<Result<void>(const os::Fd&)>& fill) {
+    const os::Fd directory = TRY(pool.directory(parent));
+    const std::string partial = id + ".partial";
+    TRY_OK(os::delete_subvolume(directory, partial));
+    TRY_OK(os::create_subvolume(directory, partial));
+    const os::Fd subvolume = TRY(os::open_at(directory, partial, O_RDONLY | O_DIRECTORY));
+    TRY_OK(fill(subvolume));
+    if (::fchmod(subvolume.get(), 0755) != 0) return last_os_failure("opening " + id);
+    TRY_OK(os::make_read_only(subvolume));
+    TRY_OK(pool.sync());
+    if (::renameat(directory.get(), partial.c_str(), directory.get(), id.c_str()) != 0) {
+        return last_os_failure("renaming " + partial);
+    }
+    return pool.sync();
+}
+
+bool there(const Pool& pool, const char* parent, const std::string& id) {
+    return pool.directory(std::string(parent) + "/" + id).has_value();
+}
+
+std::string path_of(const os::Fd& directory) {
+    return "/proc/self/fd/" + std::to_string(directory.get());
+}
+
+bool mapped(uint32_t id) {
+    return id < limits::kLowIds ||
+           (id >= limits::kHighIdFirst && id < limits::kHighIdFirst + limits::kHighIds);
+}
+
+// Looks at every file of an unpacked image: counts owners that no sandbox maps, refuses device
+// nodes.
+Result<uint64_t> inspect(const std::string& root) {
+    uint64_t foreign = 0;
+    std::error_code failed;
+    const fs::recursive_directory_iterator end;
+    for (fs::recursive_directory_iterator entry(root + "/", failed); !failed && entry != end;
+         entry.increment(failed)) {
+        struct stat file{};
+        if (::lstat(entry->path().c_str(), &file) != 0)
+            return last_os_failure("looking at " + entry->path().string());
+        if (S_ISCHR(file.st_mode) || S_ISBLK(file.st_mode)) {
+            return make_error(ErrorKind::InvalidArgument,
+                              "the image holds a device node, " +
+                                  entry->path().lexically_relative(root).string() +
+                                  ": build it without");
+        }
+        if (!mapped(file.st_uid) || !mapped(file.st_gid)) ++foreign;
+    }
+    if (failed) return os_failure("looking through the image", failed.value());
+    return foreign;
+}
+
+Result<void> unpack(const std::string& archive, const os::Fd& target) {
+    // The descriptor's own path means nothing to another process; a resolved one does.
+    std::error_code unreadable;
+    const std::string directory = fs::read_symlink(path_of(target), unreadable);
+    if (unreadable) return os_failure("finding the new template", unreadable.value());
+    return os::run_program({"tar", "--extract", "--zstd", "--file", archive, "--directory",
+                            directory, "--numeric-owner", "--preserve-permissions", "--no-xattrs",
+                            "--no-acls", "--no-selinux", "--delay-directory-restore"});
+}
+
+// Two independent FNV-1a sums: enough to tell builds of one project apart; nobody gains by a
+// collision.
+class Digest {
+  public:
+    void add(std::string_view bytes) {
+        for (const char c : bytes) {
+            const auto byte = static_cast<unsigned char>(c);
+            first_ = (first_ ^ byte) * kPrime;
+            second_ = (second_ ^ (byte + 0x55u)) * kPrime;
+        }
+        add_length(bytes.size());
+    }
+    // 'r' and 19 letters and digits.
+    std::string id() const {
+        constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
+        std::string out = "r";
+        uint64_t words[2] = {first_, second_};
+        while (out.size() < kIdLength) {
+            uint64_t& word = words[out.size() % 2];
+            out += kDigits[word % kDigits.size()];
+            word /= kDigits.size();
+        }
+        return out;
+    }
+
+  private:
+    static constexpr uint64_t kPrime = 0x100000001b3;
+    // So that moving a byte from one string to the next changes the sum.
+    void add_length(uint64_t length) {
+        first_ = (first_ ^ length) * kPrime;
+        second_ = (second_ ^ (length + 1)) * kPrime;
+    }
+    uint64_t first_ = 0xcbf29ce484222325;
+    uint64_t second_ = 0x84222325cbf29ce4;
+};
+
+struct RuntimeFile {
+    std::string path;  // relative
+    std::string bytes;
+    mode_t mode = 0644;
+};
+
+Result<RuntimeFile> read_runtime_file(const fs::path& root, const fs::directory_entry& entry) {
+    std::error_code failed;
+    const bool executable =
+        (entry.status(failed).permissions() & fs::perms::owner_exec) != fs::perms::none;
+    return RuntimeFile{.path = entry.path().lexically_relative(root),
+                       .bytes = TRY(os::read_file(entry.path(), limits::kRuntimeBytesMax)),
+                       .mode = static_cast<mode_t>(executable ? 0755 : 0644)};
+}
+
+// The regular files of the runtime tree, in a fixed order.
+Result<std::vector<RuntimeFile>> read_runtime(const std::string& directory) {
+    std::vector<RuntimeFile> files;
+    uint64_t bytes = 0;
+    std::error_code failed;
+    const fs::recursive_directory_iterator end;
+    for (fs::recursive_directory_iterator entry(directory, failed); !failed && entry != end;
+         entry.increment(failed)) {
+        if (!entry->is_regular_file(failed) || entry->path().filename() == ".stamp") continue;
+        files.push_back(TRY(read_runtime_file(directory, *entry)));
+        bytes += files.back().bytes.size();
+        if (files.size() > limits::kRuntimeFilesMax || bytes > limits::kRuntimeBytesMax) {
+            return make_error(ErrorKind::TooLarge,
+                              directory + " is too large for a sandbox runtime");
+        }
+    }
+    if (failed) return os_failure("reading the runtime " + directory, failed.value());
+    std::ranges::sort(files, {}, &RuntimeFile::path);
+    return files;
+}
+
+bool has_agent(const std::vector<RuntimeFile>& files) {
+    return std::ranges::find(files, "bin/cloister-agent", &RuntimeFile::path) != files.end();
+}
+
+std::string digest_of(const std::vector<RuntimeFile>& files) {
+    Digest digest;
+    for (const RuntimeFile& file : files) {
+        digest.add(file.path);
+        digest.add(file.bytes);
+        digest.add(std::to_string(file.mode));
+    }
+    return digest.id();
+}
+
+Result<void> write_runtime(const os::Fd& target, const std::vector<RuntimeFile>& files) {
+    for (const RuntimeFile& file : files) {
+        const fs::path path = path_of(target) + "/" + file.path;
+        std::error_code failed;
+        fs::create_directories(path.parent_path(), failed);
+        if (failed) return os_failure("making " + path.parent_path().string(), failed.value());
+        const os::Fd copy = TRY(os::open_file(path, O_WRONLY | O_CREAT | O_EXCL, file.mode));
+        TRY_OK(os::write_all(copy, file.bytes));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::string> revision_of_image(const std::string& path) {
+    const std::string name = fs::path(path).filename();
+    const std::string_view view = name;
+    const bool shaped = view.size() == kImagePrefix.size() + kImageHash + kImageSuffix.size() &&
+                        view.starts_with(kImagePrefix) && view.ends_with(kImageSuffix);
+    const std::string_view hash = shaped ? view.substr(kImagePrefix.size(), kImageHash) : "";
+    if (hash.empty() || hash.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+        return make_error(
+            ErrorKind::InvalidArgument,
+            "the image file " + name + " must be called base-<12 hex digits>.tar.zst");
+    }
+    return "base" + std::string(hash) + "0000";
+}
+
+Result<Imported> import_image(const Pool& pool, const std::string& path) {
+    Imported imported{.id = TRY(revision_of_image(path))};
+    imported.was_there = there(pool, kTemplates, imported.id);
+    if (!imported.was_there) {
+        TRY_OK(import_as(pool, kTemplates, imported.id, [&](const os::Fd& target) -> Result<void> {
+            TRY_OK(unpack(path, target));
+            imported.foreign_ids = TRY(inspect(path_of(target)));
+            return {};
+        }));
+    }
+    TRY_OK(pool.set_base_template(imported.id));
+    return imported;
+}
+
+Result<Imported> import_runtime(const Pool& pool, const std::string& directory) {
+    const std::vector<RuntimeFile> files = TRY(read_runtime(directory));
+    if (!has_agent(files)) {
+        return make_error(
+            ErrorKind::InvalidArgument,
+            directory + " holds no bin/cloister-agent: give the `runtime` directory of a build");
+    }
+    Imported imported{.id = digest_of(files)};
+    imported.was_there = there(pool, kRuntimes, imported.id);
+    if (imported.was_there) return imported;
+    TRY_OK(import_as(pool, kRuntimes, imported.id,
+                     [&](const os::Fd& target) { return write_runtime(target, files); }));
+    return imported;
+}
+
+}  // namespace cloister::jail

@@ -1,0 +1,156 @@
+#include "jail/pool.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+#include "base/ids.h"
+#include "base/limits.h"
+#include "os/btrfs.h"
+#include "os/loop_device.h"
+#include "os/mount.h"
+#include "os/process.h"
+#include "wire/layout.h"
+
+namespace cloister::jail {
+namespace {
+
+constexpr const char* kBaseFile = "templates/base";
+
+Result<uint64_t> free_bytes(const std::string& directory) {
+    struct statvfs space{};
+    if (::statvfs(directory.c_str(), &space) != 0)
+        return last_os_failure("asking for the free space of " + directory);
+    return uint64_t{space.f_bavail} * space.f_frsize;
+}
+
+std::string gib(uint64_t bytes) {
+    return std::to_string(bytes / limits::kGiB) + " GiB";
+}
+
+Result<uint64_t> choose_size(const std::string& data, uint64_t asked) {
+    const uint64_t free = TRY(free_bytes(data));
+    const uint64_t wanted =
+        asked != 0 ? asked : std::clamp(free / 4, limits::kPoolMin, limits::kPoolDefaultMax);
+    if (wanted < limits::kPoolMin) {
+        return make_error(ErrorKind::InvalidArgument, "a pool of " + std::to_string(wanted) +
+                                                          " bytes is too small: give at least " +
+                                                          std::to_string(limits::kPoolMin));
+    }
+    if (wanted > free) {
+        return make_error(ErrorKind::ResourceExhausted,
+                          "the pool needs " + gib(wanted) + " but only " + gib(free) +
+                              " are free at " + data +
+                              ": free some space, or choose another data directory");
+    }
+    return wanted / limits::kMiB * limits::kMiB;
+}
+
+Result<void> allocate(const std::string& path, uint64_t bytes) {
+    const os::Fd file = TRY(os::open_file(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
+    const int failed = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
+    if (failed != 0) return os_failure("allocating the pool", failed);
+    return {};
+}
+
+Result<void> ensure_directory(const os::Fd& parent, const std::string& path) {
+    if (::mkdirat(parent.get(), path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+    return last_os_failure("making " + path);
+}
+
+Result<os::Fd> mount_device(const std::string& image) {
+    const os::LoopDevice device = TRY(os::attach_loop(image));
+    // Discards would punch holes into the image and undo its allocation.
+    return os::new_mount("btrfs", {{"source", device.path}, {"nodiscard", ""}},
+                         os::kMountNoSuid | os::kMountNoDev);
+}
+
+}  // namespace
+
+Result<void> make_pool_image(const std::string& data, uint64_t bytes) {
+    const std::string image = layout::pool_image(data);
+    if (::access(image.c_str(), F_OK) == 0) return {};
+    const std::string partial = image + ".partial";
+    const uint64_t size = TRY(choose_size(data, bytes));
+    TRY_OK(allocate(partial, size));
+    // One device, so copies of metadata would lie beside each other on the same disk.
+    TRY_OK(os::run_program({"mkfs.btrfs", "--quiet", "--force", "--nodiscard", "--metadata",
+                            "single", "--data", "single", "--label", "cloister", partial}));
+    if (std::rename(partial.c_str(), image.c_str()) != 0)
+        return last_os_failure("renaming the pool");
+    return {};
+}
+
+Result<Pool> Pool::mount(const std::string& data) {
+    const std::string place = layout::pool_directory(data);
+    if (::mkdir(place.c_str(), 0700) != 0 && errno != EEXIST)
+        return last_os_failure("making " + place);
+    const os::Fd mounted = TRY(mount_device(layout::pool_image(data)));
+    TRY_OK(os::attach_mount(mounted, place));
+    Pool pool(TRY(os::open_file(place, O_RDONLY | O_DIRECTORY)), place);
+    if (::fchmod(pool.root_.get(), 0700) != 0) return last_os_failure("closing the pool to others");
+    pool.has_quotas_ = os::enable_quotas(pool.root_).has_value();
+    for (const char* name : {kTemplates, kRuntimes, kProjects, kSandboxes}) {
+        TRY_OK(ensure_directory(pool.root_, name));
+    }
+    return pool;
+}
+
+Result<os::Fd> Pool::directory(const std::string& path) const {
+    return os::open_at(root_, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+Result<std::vector<std::string>> Pool::list(const std::string& path) const {
+    os::Fd fd = TRY(directory(path));
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd.get()), ::closedir);
+    if (!entries) return last_os_failure("listing " + path);
+    (void)fd.release();  // closedir closes it
+    std::vector<std::string> names;
+    while (const dirent* entry = ::readdir(entries.get())) {
+        const std::string name = entry->d_name;
+        if (name != "." && name != "..") names.push_back(name);
+    }
+    return names;
+}
+
+Result<PoolSpace> Pool::space() const {
+    struct statvfs space{};
+    if (::fstatvfs(root_.get(), &space) != 0)
+        return last_os_failure("asking for the pool's free space");
+    return PoolSpace{.bytes = uint64_t{space.f_blocks} * space.f_frsize,
+                     .free = uint64_t{space.f_bavail} * space.f_frsize};
+}
+
+Result<std::string> Pool::base_template() const {
+    const auto file = os::open_at(root_, kBaseFile, O_RDONLY | O_NOFOLLOW);
+    if (!file)
+        return make_error(ErrorKind::NotFound,
+                          "no image was imported yet: run `cloister-warden prepare`");
+    std::string revision = TRY(os::read_all(*file, 64));
+    if (!is_id(revision))
+        return make_error(ErrorKind::Internal, "templates/base of the pool names no revision");
+    return revision;
+}
+
+Result<void> Pool::set_base_template(const std::string& revision) const {
+    return os::write_file_atomically(path_ + "/" + kBaseFile, revision, 0600);
+}
+
+Result<void> Pool::sync() const {
+    if (::syncfs(root_.get()) != 0) return last_os_failure("syncing the pool");
+    return {};
+}
+
+Result<void> Pool::unmount() {
+    root_.reset();
+    return os::detach_mount(path_);
+}
+
+}  // namespace cloister::jail

@@ -1,0 +1,60 @@
+// The btrfs pool: a file in the data directory that holds templates, runtimes and the sandboxes'
+// files.
+//
+//     templates/REVISION        a root file system, read-only; templates/base names the built-in
+//     one's revision runtimes/ID               agent and interpreter drivers, read-only
+//     projects/PROJECT/ID       a project's own snapshot of a template or runtime
+//     sandboxes/SANDBOX         upper and work directory of a sandbox's root, bound by a quota
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "os/fd.h"
+
+namespace cloister::jail {
+
+inline constexpr const char* kTemplates = "templates";
+inline constexpr const char* kRuntimes = "runtimes";
+inline constexpr const char* kProjects = "projects";
+inline constexpr const char* kSandboxes = "sandboxes";
+
+// Makes DATA/pool.img if it is not there: all of its blocks are taken from the host at once, since
+// a pool that finds the host's disk full turns read-only. `bytes` 0: a quarter of the free space,
+// within the limits.
+Result<void> make_pool_image(const std::string& data, uint64_t bytes);
+
+struct PoolSpace {
+    uint64_t bytes = 0;
+    uint64_t free = 0;
+};
+
+class Pool {
+  public:
+    // Mounts the pool in the caller's (private) mount namespace and makes its directories.
+    static Result<Pool> mount(const std::string& data);
+
+    const os::Fd& root() const { return root_; }
+    // An open directory of the pool: "templates", "projects/PROJECT".
+    Result<os::Fd> directory(const std::string& path) const;
+    // Names in a directory.
+    Result<std::vector<std::string>> list(const std::string& path) const;
+    // Whether the pool bounds what a sandbox writes.
+    bool has_quotas() const { return has_quotas_; }
+    Result<PoolSpace> space() const;
+    // The revision of the built-in template; NotFound if no image was imported yet.
+    Result<std::string> base_template() const;
+    Result<void> set_base_template(const std::string& revision) const;
+    // Writes everything to the disk.
+    Result<void> sync() const;
+    Result<void> unmount();
+
+  private:
+    Pool(os::Fd root, std::string path) : root_(std::move(root)), path_(std::move(path)) {}
+    os::Fd root_;
+    std::string path_;
+    bool has_quotas_ = false;
+};
+
+}  // namespace cloister::jail

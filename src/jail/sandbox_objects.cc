@@ -1,0 +1,250 @@
+#include "jail/sandbox_objects.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "base/limits.h"
+#include "jail/nest_protocol.h"
+#include "os/btrfs.h"
+#include "os/mount.h"
+#include "os/socket.h"
+#include "wire/layout.h"
+
+namespace cloister::jail {
+namespace {
+
+// Overlay works as the host's root; on disk its own files get this id, which no sandbox maps.
+constexpr uint32_t kOverlayDiskId = 65536;
+
+constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+
+// --- Files ---
+
+// A project's own read-only snapshot of a template or runtime, made at first use: two projects
+// never share an inode.
+Result<os::Fd> project_snapshot(const Pool& pool, const warden::JailPlan& plan, const char* source,
+                                const std::string& id) {
+    const std::string project = std::string(kProjects) + "/" + std::string(plan.project.view());
+    if (::mkdirat(pool.root().get(), project.c_str(), 0700) != 0 && errno != EEXIST) {
+        return last_os_failure("making a project's directory");
+    }
+    const os::Fd directory = TRY(pool.directory(project));
+    if (auto snapshot = os::open_at(directory, id, kOpenDirectory)) return snapshot;
+    const auto original = pool.directory(std::string(source) + "/" + id);
+    if (!original)
+        return make_error(ErrorKind::NotFound, "the pool has no " + std::string(source) + "/" + id);
+    const auto made = os::snapshot_subvolume(*original, directory, id, os::Access::ReadOnly);
+    if (!made && made.error().kind != ErrorKind::AlreadyExists) return made.error();
+    return os::open_at(directory, id, kOpenDirectory);
+}
+
+Result<void> make_directory(const os::Fd& parent, const char* name) {
+    if (::mkdirat(parent.get(), name, 0755) != 0)
+        return last_os_failure(std::string("making ") + name);
+    return {};
+}
+
+Result<os::Fd> make_upper(const Pool& pool, const warden::JailPlan& plan) {
+    const std::string id(plan.sandbox.view());
+    const os::Fd sandboxes = TRY(pool.directory(kSandboxes));
+    TRY_OK(os::create_subvolume(sandboxes, id));
+    os::Fd subvolume = TRY(os::open_at(sandboxes, id, kOpenDirectory));
+    if (pool.has_quotas()) TRY_OK(os::limit_bytes(subvolume, plan.disk_max));
+    TRY_OK(make_directory(subvolume, "upper"));
+    TRY_OK(make_directory(subvolume, "work"));
+    return subvolume;
+}
+
+// On disk are the ids as the sandbox sees them, so that files mean the same in any slot.
+std::string id_map_of(const Placement& placement) {
+    const uint32_t first = placement.first_id + placement.slot * limits::kSlotIds;
+    const auto extent = [](uint32_t disk, uint32_t host, uint32_t count) {
+        return std::to_string(disk) + " " + std::to_string(host) + " " + std::to_string(count) +
+               "\n";
+    };
+    return extent(0, first, limits::kLowIds) +
+           extent(limits::kHighIdFirst, first + limits::kLowIds, limits::kHighIds) +
+           extent(kOverlayDiskId, 0, 1);
+}
+
+Result<os::Fd> mapped_copy(const os::Fd& directory, const os::Fd& id_map, uint64_t attributes) {
+    os::Fd mount = TRY(os::clone_mount(directory, ".", attributes));
+    TRY_OK(os::map_ids(mount, id_map));
+    return mount;
+}
+
+// Overlay takes its layers by path, and only from mounts that are attached: so they are, for a
+// moment, in a mount namespace that ends with this process. Relative names, because the data
+// directory's may hold a ':' or ','.
+Result<os::Fd> make_root(const std::string& data, const os::Fd& lower, const os::Fd& upper) {
+    const std::string layers = layout::layers_directory(data);
+    TRY_OK(os::enter_private_mounts());
+    TRY_OK(os::attach_mount(lower, layers + "/lower"));
+    TRY_OK(os::attach_mount(upper, layers + "/upper"));
+    if (::chdir(layers.c_str()) != 0) return last_os_failure("entering " + layers);
+    return os::new_mount("overlay",
+                         {{"source", "cloister"},
+                          {"lowerdir", "lower"},
+                          {"upperdir", "upper/upper"},
+                          {"workdir", "upper/work"},
+                          {"index", "off"},
+                          {"xino", "off"},
+                          {"metacopy", "off"}},
+                         os::kMountNoSuid | os::kMountNoDev);
+}
+
+struct Files {
+    os::Fd root, runtime;
+};
+
+Result<Files> make_files(const Host& host, const warden::JailPlan& plan,
+                         const Placement& placement) {
+    const std::string revision(plan.template_revision.view());
+    const os::Fd template_root = TRY(project_snapshot(host.pool, plan, kTemplates, revision));
+    const os::Fd runtime_root = TRY(project_snapshot(host.pool, plan, kRuntimes, host.runtime));
+    const os::Fd upper_root = TRY(make_upper(host.pool, plan));
+    const os::Fd id_map = TRY(os::make_id_map(id_map_of(placement)));
+    constexpr uint64_t kQuiet = os::kMountNoSuid | os::kMountNoDev;
+    const os::Fd lower = TRY(mapped_copy(template_root, id_map, kQuiet | os::kMountReadOnly));
+    const os::Fd upper = TRY(mapped_copy(upper_root, id_map, kQuiet));
+    Files files;
+    files.runtime = TRY(mapped_copy(runtime_root, id_map, kQuiet | os::kMountReadOnly));
+    files.root = TRY(make_root(host.data, lower, upper));
+    return files;
+}
+
+// --- Groups ---
+
+std::string agent_group(const std::string& nest, std::string_view sandbox) {
+    return sandbox_group(nest, sandbox) + "/agent";
+}
+
+Result<void> make_groups(const os::CgroupTree& cgroups, const warden::JailPlan& plan,
+                         const std::string& nest) {
+    const std::string_view id = plan.sandbox.view();
+    TRY_OK(cgroups.create(sandbox_group(nest, id), os::GroupKind::Inner));
+    TRY_OK(cgroups.create(agent_group(nest, id), os::GroupKind::Leaf));
+    TRY_OK(cgroups.create(user_group(nest, id), os::GroupKind::Leaf));
+    TRY_OK(cgroups.limit(
+        agent_group(nest, id),
+        {.memory_max = limits::kAgentMemoryMax, .pids_max = limits::kAgentPidsMax, .cpu = 0}));
+    return cgroups.limit(
+        user_group(nest, id),
+        {.memory_max = plan.memory_max, .pids_max = plan.pids_max, .cpu = plan.cpu});
+}
+
+// In the order of the bits of birth::Have.
+constexpr std::array kStats = {os::GroupStat::MemoryPeak, os::GroupStat::MemoryEvents,
+                               os::GroupStat::CpuUsage, os::GroupStat::PidsEvents,
+                               os::GroupStat::MemoryNow};
+static_assert(kStats.size() == kStatFiles);
+
+struct GroupFiles {
+    uint32_t have = 0;
+    uint32_t procs = 0;
+    std::vector<os::Fd> fds;  // stats, procs of `agent`, procs of `user`
+};
+
+Result<void> add_procs(GroupFiles& files, const os::CgroupTree& cgroups, const std::string& group) {
+    auto procs = TRY(cgroups.procs(group));
+    files.procs = static_cast<uint32_t>(procs.size());
+    std::ranges::move(procs, std::back_inserter(files.fds));
+    return {};
+}
+
+Result<GroupFiles> open_group_files(const os::CgroupTree& cgroups, const std::string& nest,
+                                    std::string_view id) {
+    GroupFiles files;
+    for (size_t bit = 0; bit < kStats.size(); ++bit) {
+        auto file = cgroups.stat(user_group(nest, id), kStats[bit]);
+        if (!file && file.error().kind == ErrorKind::NotFound) continue;
+        files.fds.push_back(TRY(std::move(file)));
+        files.have |= 1u << bit;
+    }
+    TRY_OK(add_procs(files, cgroups, agent_group(nest, id)));
+    TRY_OK(add_procs(files, cgroups, user_group(nest, id)));
+    return files;
+}
+
+// --- The agent's listener, and the order to the reaper ---
+
+Result<os::Fd> make_listener(const Host& host, std::string_view sandbox) {
+    constexpr int kBacklog = 64;
+    const std::string path = layout::agent_socket(host.data, sandbox);
+    os::Fd listener = TRY(os::listen_unix(path, os::SocketKind::Stream, kBacklog));
+    // Its directory is root's and not writable to others, so the name is still ours.
+    if (::chown(path.c_str(), host.server_uid, static_cast<gid_t>(-1)) != 0 ||
+        ::chmod(path.c_str(), 0600) != 0) {
+        return last_os_failure("giving " + path + " to the server");
+    }
+    return listener;
+}
+
+SpawnOrder order_of(const os::CgroupTree& cgroups, const warden::JailPlan& plan, uint32_t slot,
+                    const GroupFiles& groups) {
+    SpawnOrder order{.slot = slot, .disk_max = plan.disk_max};
+    order.record.cgroup_v2 = cgroups.format() == os::CgroupFormat::V2 ? 1 : 0;
+    order.record.have = groups.have;
+    order.record.procs = groups.procs;
+    order.record.memory_max = plan.memory_max;
+    order.record.cpu = plan.cpu;
+    order.record.pids_max = plan.pids_max;
+    std::ranges::copy(plan.sandbox.view(), order.record.sandbox);
+    return order;
+}
+
+Result<void> send_order(const os::Fd& nest_socket, const SpawnOrder& order, const Files& files,
+                        const os::Fd& listener, const os::Fd& ready, const GroupFiles& groups) {
+    std::vector<int> fds(kOrderFixed);
+    fds[kOrderRoot] = files.root.get();
+    fds[kOrderRuntime] = files.runtime.get();
+    fds[kOrderListener] = listener.get();
+    fds[kOrderReady] = ready.get();
+    for (const os::Fd& fd : groups.fds) fds.push_back(fd.get());
+    return os::send_with_fds(nest_socket, {reinterpret_cast<const char*>(&order), sizeof(order)},
+                             fds);
+}
+
+}  // namespace
+
+std::string reaper_group(const std::string& nest) {
+    return nest + "/reaper";
+}
+std::string sandbox_group(const std::string& nest, std::string_view sandbox) {
+    return nest + "/" + std::string(sandbox);
+}
+std::string user_group(const std::string& nest, std::string_view sandbox) {
+    return sandbox_group(nest, sandbox) + "/user";
+}
+
+Result<void> create_nest_groups(const os::CgroupTree& cgroups, const std::string& nest) {
+    TRY_OK(cgroups.create(nest, os::GroupKind::Inner));
+    return cgroups.create(reaper_group(nest), os::GroupKind::Leaf);
+}
+
+Result<void> create_sandbox_objects(const Host& host, const warden::JailPlan& plan,
+                                    const Placement& placement, const os::Fd& nest_socket,
+                                    const os::Fd& ready) {
+    TRY_OK(make_groups(host.cgroups, plan, placement.nest));
+    const GroupFiles groups =
+        TRY(open_group_files(host.cgroups, placement.nest, plan.sandbox.view()));
+    const os::Fd listener = TRY(make_listener(host, plan.sandbox.view()));
+    const Files files = TRY(make_files(host, plan, placement));
+    const SpawnOrder order = order_of(host.cgroups, plan, placement.slot, groups);
+    return send_order(nest_socket, order, files, listener, ready, groups);
+}
+
+Result<void> remove_sandbox_objects(const Host& host, const std::string& nest,
+                                    const std::string& sandbox) {
+    ::unlink(layout::agent_socket(host.data, sandbox).c_str());
+    TRY_OK(host.cgroups.remove(sandbox_group(nest, sandbox)));
+    return os::delete_subvolume(TRY(host.pool.directory(kSandboxes)), sandbox);
+}
+
+}  // namespace cloister::jail

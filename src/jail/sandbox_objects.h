@@ -1,0 +1,50 @@
+// The host objects of one sandbox: its subvolume, root file system, cgroups and agent listener.
+// Both functions are slow work for a forked helper: they may wait for the disk.
+//
+// All names derive from the sandbox's id, so remove() needs to know nothing else and a sweep finds
+// what a killed warden left behind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "jail/pool.h"
+#include "os/cgroup.h"
+#include "wire/warden.h"
+
+namespace cloister::jail {
+
+// What is the same for every sandbox of a warden.
+struct Host {
+    std::string data;
+    uid_t server_uid = 0;
+    os::CgroupTree cgroups;
+    Pool pool;
+    std::string runtime;  // id of the runtime in the pool
+};
+
+// Where a sandbox lives in its nest.
+struct Placement {
+    std::string nest;
+    uint32_t first_id = 0;  // of the nest's host ids
+    uint32_t slot = 0;
+};
+
+// cgroups of a nest, and the paths of the groups in it.
+Result<void> create_nest_groups(const os::CgroupTree& cgroups, const std::string& nest);
+std::string reaper_group(const std::string& nest);
+std::string sandbox_group(const std::string& nest, std::string_view sandbox);
+std::string user_group(const std::string& nest, std::string_view sandbox);
+
+// Makes everything and sends the order to the nest's reaper. `ready` is the write end of the
+// sandbox's ready pipe. Changes this process's mount namespace. What was made stays if it fails:
+// call remove_sandbox_objects.
+Result<void> create_sandbox_objects(const Host& host, const warden::JailPlan& plan,
+                                    const Placement& placement, const os::Fd& nest_socket,
+                                    const os::Fd& ready);
+
+// The sandbox's processes are gone, or are killed here.
+Result<void> remove_sandbox_objects(const Host& host, const std::string& nest,
+                                    const std::string& sandbox);
+
+}  // namespace cloister::jail

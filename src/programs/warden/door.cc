@@ -1,0 +1,163 @@
+#include "programs/warden/door.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "os/socket.h"
+#include "wire/layout.h"
+
+namespace cloister::warden {
+namespace {
+
+constexpr int kBacklog = 8;
+constexpr int kSendBuffer = 8 << 20;  // the whole list of sandboxes fits, whatever its reader does
+
+template <class... Functions>
+struct Overloaded : Functions... {
+    using Functions::operator()...;
+};
+
+CgroupMode wire_mode(os::CgroupMode mode) {
+    switch (mode) {
+        case os::CgroupMode::None:
+            return CgroupMode::None;
+        case os::CgroupMode::V1:
+            return CgroupMode::V1;
+        case os::CgroupMode::Hybrid:
+            return CgroupMode::Hybrid;
+        case os::CgroupMode::V2:
+            break;
+    }
+    return CgroupMode::V2;
+}
+
+}  // namespace
+
+Result<os::Fd> Door::listen(const jail::Host& host) {
+    const std::string path = layout::warden_socket(host.data);
+    os::Fd listener = TRY(os::listen_unix(path, os::SocketKind::SeqPacket, kBacklog));
+    if (::chown(path.c_str(), host.server_uid, static_cast<gid_t>(-1)) != 0) {
+        return last_os_failure("giving " + path + " to the server");
+    }
+    std::error_code failed;
+    using std::filesystem::perms;
+    std::filesystem::permissions(path, perms::owner_read | perms::owner_write, failed);
+    if (failed) return os_failure("protecting " + path, failed.value());
+    return listener;
+}
+
+Door::Door(os::Poller& poller, os::Fd listener, const OpenHost& host, Warden& warden)
+    : poller_(poller), listener_(std::move(listener)), host_(host), warden_(warden) {
+    poller_.watch(listener_, [this] { accept(); });
+    warden_.on_ended([this](const EndedEvent& event) {
+        std::vector<uint64_t> all;
+        for (const auto& [connection, fd] : connections_) all.push_back(connection);
+        for (const uint64_t connection : all) send(connection, event);
+    });
+}
+
+void Door::close() {
+    poller_.unwatch(listener_);
+    listener_.reset();
+    for (const auto& [connection, fd] : connections_) poller_.unwatch(fd);
+}
+
+void Door::accept() {
+    auto accepted = os::accept_connection(listener_);
+    if (!accepted || !*accepted) return;
+    os::Fd fd = std::move(**accepted);
+    const auto peer = os::peer_of(fd);
+    if (!peer || (peer->uid != host_.host.server_uid && peer->uid != 0)) {
+        return log_warn("a stranger at the door",
+                        {{"uid", peer ? std::to_string(peer->uid) : "?"}});
+    }
+    if (connections_.size() >= limits::kWardenConnectionsMax ||
+        !os::set_send_buffer(fd, kSendBuffer)) {
+        return log_warn("no room for another connection");
+    }
+    const uint64_t connection = next_connection_++;
+    const auto [at, added] = connections_.emplace(connection, std::move(fd));
+    poller_.watch(at->second, [this, connection] { readable(connection); });
+}
+
+void Door::readable(uint64_t connection) {
+    const auto message =
+        os::receive_with_fds(connections_.at(connection), limits::kWardenMessageMax);
+    if (!message && message.error().os_error == EAGAIN) return;
+    if (!message || message->bytes.empty()) return drop(connection);
+    const auto request = decode_request(message->bytes);
+    if (!request) {
+        log_error("a request that cannot be read", {{"error", request.error().message}});
+        return drop(connection);
+    }
+    handle(connection, *request);
+}
+
+void Door::handle(uint64_t connection, const Request& request) {
+    std::visit(
+        Overloaded{
+            [&](const HelloRequest& hello_request) { send(connection, hello(hello_request.tag)); },
+            [&](const CreateRequest& create) {
+                warden_.create(create.plan, answer_to(connection, create.tag));
+            },
+            [&](const DestroyRequest& destroy) {
+                warden_.destroy(destroy.sandbox, answer_to(connection, destroy.tag));
+            },
+            [&](const ListRequest& list) { send_list(connection, list.tag); },
+            [&](const UsageRequest& asked) {
+                auto usage = warden_.usage(asked.sandbox);
+                if (!usage) return send(connection, done(asked.tag, std::move(usage).error()));
+                usage->tag = asked.tag;
+                send(connection, *usage);
+            },
+        },
+        request);
+}
+
+void Door::send_list(uint64_t connection, uint64_t tag) {
+    for (const Id& id : warden_.list()) send(connection, ListReply{.tag = tag, .sandbox = id});
+    send(connection, ListReply{.tag = tag, .sandbox = {}, .last = 1});
+}
+
+HelloReply Door::hello(uint64_t tag) const {
+    HelloReply reply{
+        .tag = tag,
+        .cgroup_mode = static_cast<uint32_t>(wire_mode(host_.host.cgroups.layout().mode)),
+        .enforced = host_.enforced,
+        .host_cpus = static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN)),
+        .host_memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))};
+    if (const auto base = Id::from(host_.base_template)) reply.base_template = *base;
+    if (const auto space = host_.host.pool.space()) {
+        reply.pool_bytes = space->bytes;
+        reply.pool_free = space->free;
+    }
+    return reply;
+}
+
+Answer Door::answer_to(uint64_t connection, uint64_t tag) {
+    return [this, connection, tag](const Result<void>& result) {
+        send(connection, done(tag, result));
+    };
+}
+
+// A connection that is gone, or that does not read its answers, is dropped; its sandboxes stay.
+void Door::send(uint64_t connection, const Reply& reply) {
+    const auto found = connections_.find(connection);
+    if (found == connections_.end()) return;
+    if (!os::send_with_fds(found->second, encode(reply), {})) drop(connection);
+}
+
+void Door::drop(uint64_t connection) {
+    const auto found = connections_.find(connection);
+    if (found == connections_.end()) return;
+    poller_.unwatch(found->second);
+    connections_.erase(found);
+}
+
+}  // namespace cloister::warden

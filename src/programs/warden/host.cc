@@ -1,0 +1,179 @@
+#include "programs/warden/host.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/ids.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "jail/id_range.h"
+#include "jail/import.h"
+#include "jail/seccomp.h"
+#include "os/btrfs.h"
+#include "os/file_lock.h"
+#include "os/memory_file.h"
+#include "os/mount.h"
+#include "wire/layout.h"
+
+namespace cloister::warden {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<void> make_directory(const std::string& path, fs::perms mode) {
+    std::error_code failed;
+    fs::create_directories(path, failed);
+    if (!failed) fs::permissions(path, mode, failed);
+    if (failed) return os_failure("making " + path, failed.value());
+    return {};
+}
+
+constexpr fs::perms kPrivate = fs::perms::owner_all;
+constexpr fs::perms kReachable =
+    fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec;
+
+Result<void> make_run_directories(const std::string& data) {
+    TRY_OK(make_directory(layout::run_directory(data), kReachable));
+    TRY_OK(make_directory(layout::agents_directory(data), kReachable));
+    const std::string layers = layout::layers_directory(data);
+    TRY_OK(make_directory(layers, kPrivate));
+    TRY_OK(make_directory(layers + "/lower", kPrivate));
+    return make_directory(layers + "/upper", kPrivate);
+}
+
+// Two wardens on one host must not sweep each other's groups, so the name follows the data
+// directory.
+std::string cgroup_name(const HostOptions& options) {
+    if (!options.instance.empty()) return "cloister-" + options.instance;
+    uint32_t sum = 0x811c9dc5;
+    std::error_code failed;
+    for (const char c : fs::canonical(options.data, failed).string()) {
+        sum = (sum ^ static_cast<unsigned char>(c)) * 0x01000193;
+    }
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string name = "cloister-";
+    for (int shift = 28; shift >= 0; shift -= 4) name += kDigits[(sum >> shift) & 0xF];
+    return name;
+}
+
+// Which limits hold on this host: sets each kind on a group of its own and reads it back.
+Result<uint32_t> probe_limits(const os::CgroupTree& cgroups) {
+    constexpr const char* kProbe = "probe";
+    TRY_OK(cgroups.create(kProbe, os::GroupKind::Leaf));
+    TRY_OK(
+        cgroups.limit(kProbe, {.memory_max = limits::kSandboxMemoryMin, .pids_max = 16, .cpu = 1}));
+    TRY_OK(cgroups.remove(kProbe));
+    uint32_t enforced = 0;
+    if (cgroups.has(os::Controller::Memory)) enforced |= static_cast<uint32_t>(Limit::Memory);
+    if (cgroups.has(os::Controller::Pids)) enforced |= static_cast<uint32_t>(Limit::Pids);
+    if (cgroups.has(os::Controller::Cpu)) enforced |= static_cast<uint32_t>(Limit::Cpu);
+    return enforced;
+}
+
+// Kills every process of a former warden. A nest's reaper goes first: the rest of the nest dies
+// with it.
+Result<void> sweep_groups(const os::CgroupTree& cgroups) {
+    for (const std::string& group : cgroups.groups()) {
+        log_warn("removing what a former warden left", {{"nest", group}});
+        TRY_OK(cgroups.remove(jail::reaper_group(group)));
+        TRY_OK(cgroups.remove(group));
+    }
+    return {};
+}
+
+Result<void> sweep_subvolumes(const jail::Pool& pool, const std::string& parent,
+                              std::string_view suffix) {
+    const os::Fd directory = TRY(pool.directory(parent));
+    for (const std::string& name : TRY(pool.list(parent))) {
+        if (name.ends_with(suffix)) TRY_OK(os::delete_subvolume(directory, name));
+    }
+    return {};
+}
+
+Result<void> sweep_sockets(const std::string& data) {
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(layout::agents_directory(data), failed)) {
+        if (entry.path().extension() == ".sock") fs::remove(entry.path(), failed);
+    }
+    if (failed) return os_failure("removing old sockets", failed.value());
+    return {};
+}
+
+// Now that no process of a former warden is left, its sandboxes cannot go on: their files go too.
+// The journal knows them; what it does not know is found by name.
+Result<void> sweep_sandboxes(const jail::Host& host, Journal& journal) {
+    for (const auto& [sandbox, entry] : journal.leftovers()) {
+        log_warn("removing a sandbox of a former warden",
+                 {{"sandbox", sandbox}, {"nest", entry.nest}});
+        TRY_OK(jail::remove_sandbox_objects(host, entry.nest, sandbox));
+    }
+    TRY_OK(sweep_subvolumes(host.pool, jail::kSandboxes, ""));
+    TRY_OK(sweep_subvolumes(host.pool, jail::kTemplates, ".partial"));
+    TRY_OK(sweep_subvolumes(host.pool, jail::kRuntimes, ".partial"));
+    TRY_OK(sweep_sockets(host.data));
+    return journal.clear();
+}
+
+Result<std::string> read_reaper() {
+    constexpr size_t kReaperMax = 64 * limits::kMiB;
+    std::error_code failed;
+    const fs::path self = fs::read_symlink("/proc/self/exe", failed);
+    if (failed) return os_failure("finding the warden's own program", failed.value());
+    return os::read_file(self.parent_path() / "cloister-reaper", kReaperMax);
+}
+
+Result<jail::NestTools> make_tools() {
+    const std::string reaper = TRY(read_reaper());
+    const std::string base = TRY(jail::compile_filter(jail::FilterKind::Base));
+    const std::string final = TRY(jail::compile_filter(jail::FilterKind::Final));
+    return jail::NestTools{.reaper = TRY(os::make_sealed_file("cloister-reaper", reaper)),
+                           .base_filter = TRY(os::make_sealed_file("base-filter", base)),
+                           .final_filter = TRY(os::make_sealed_file("final-filter", final))};
+}
+
+Result<os::CgroupTree> open_cgroups(const HostOptions& options) {
+    os::CgroupLayout layout = TRY(os::detect_cgroups());
+    auto tree = TRY(os::CgroupTree::open(std::move(layout), cgroup_name(options)));
+    TRY_OK(sweep_groups(tree));
+    return tree;
+}
+
+os::Fd try_quick_moves() {
+    auto made = os::favour_quick_moves();
+    if (made) return std::move(*made);
+    log_info("moves between cgroups take their slow way", {{"reason", made.error().message}});
+    return {};
+}
+
+}  // namespace
+
+Result<OpenHost> open_host(const HostOptions& options) {
+    TRY_OK(make_run_directories(options.data));
+    os::Fd lock = TRY(os::lock_file(layout::warden_lock(options.data)));
+    TRY_OK(jail::check_host_ids());
+    TRY_OK(os::enter_private_mounts());
+    os::CgroupTree cgroups = TRY(open_cgroups(options));
+    OpenHost open{.lock = std::move(lock),
+                  .quick_moves = try_quick_moves(),
+                  .host = {.data = options.data,
+                           .server_uid = options.server_uid,
+                           .cgroups = std::move(cgroups),
+                           .pool = TRY(jail::Pool::mount(options.data)),
+                           .runtime = {}},
+                  .tools = TRY(make_tools()),
+                  .journal = TRY(Journal::open(layout::warden_journal(options.data)))};
+    TRY_OK(sweep_sandboxes(open.host, open.journal));
+    open.host.runtime = TRY(jail::import_runtime(open.host.pool, options.runtime)).id;
+    open.base_template = TRY(open.host.pool.base_template());
+    open.enforced = TRY(probe_limits(open.host.cgroups));
+    if (open.host.pool.has_quotas()) open.enforced |= static_cast<uint32_t>(Limit::Disk);
+    return open;
+}
+
+Result<void> close_host(OpenHost& host) {
+    TRY_OK(host.host.cgroups.remove(""));
+    return host.host.pool.unmount();
+}
+
+}  // namespace cloister::warden

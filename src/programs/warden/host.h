@@ -1,0 +1,35 @@
+// Opening what a warden works on: the data directory's lock, the mounts, the cgroups and the pool,
+// with everything removed that a killed warden left in them.
+#pragma once
+
+#include <string>
+
+#include "jail/nest.h"
+#include "jail/sandbox_objects.h"
+#include "programs/warden/journal.h"
+
+namespace cloister::warden {
+
+struct HostOptions {
+    std::string data;
+    std::string runtime;  // directory of agent and drivers
+    std::string
+        instance;  // tells the cgroups of wardens on one host apart; empty: from the data directory
+    uid_t server_uid = 0;
+};
+
+struct OpenHost {
+    os::Fd lock;
+    os::Fd quick_moves;  // not open on hosts where moves between cgroups stay slow
+    jail::Host host;
+    jail::NestTools tools;
+    Journal journal;
+    std::string base_template;
+    uint32_t enforced = 0;  // bits of Limit
+};
+
+Result<OpenHost> open_host(const HostOptions& options);
+// Removes the cgroups and unmounts the pool.
+Result<void> close_host(OpenHost& host);
+
+}  // namespace cloister::warden

@@ -1,0 +1,357 @@
+#include "programs/warden/warden.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <memory>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "jail/stage.h"
+#include "os/btrfs.h"
+#include "os/socket.h"
+
+namespace cloister::warden {
+namespace {
+
+constexpr size_t kStatMax = 64 * limits::kKiB;
+
+// An answer is given once; whoever asks again finds it empty.
+void give(Answer& answer, const Result<void>& result) {
+    if (const Answer once = std::exchange(answer, nullptr)) once(result);
+}
+
+uint64_t read_stat(const os::CgroupTree& cgroups, const std::string& group, os::GroupStat stat,
+                   const std::function<uint64_t(std::string_view)>& parse) {
+    const auto file = cgroups.stat(group, stat);
+    if (!file) return 0;  // this host does not count it
+    const auto text = os::read_all(*file, kStatMax);
+    return text ? parse(*text) : 0;
+}
+
+}  // namespace
+
+Warden::Warden(os::Poller& poller, const jail::Host& host, const jail::NestTools& tools,
+               Journal& journal)
+    : poller_(poller),
+      host_(host),
+      journal_(journal),
+      helpers_(poller),
+      nests_(host.cgroups, tools) {}
+
+Warden::Sandbox* Warden::find(const Id& id) {
+    const auto found = sandboxes_.find(id);
+    return found == sandboxes_.end() ? nullptr : &found->second;
+}
+
+// --- Create ---
+
+void Warden::create(const JailPlan& plan, Answer answer) {
+    const auto begun = begin(plan, answer);
+    if (!begun) give(answer, begun);
+}
+
+Result<void> Warden::begin(const JailPlan& plan, Answer& answer) {
+    if (stopping_) return make_error(ErrorKind::Unavailable, "the warden is stopping");
+    if (find(plan.sandbox) != nullptr)
+        return make_error(ErrorKind::AlreadyExists, "the warden has such a sandbox");
+    if (sandboxes_.size() >= limits::kSandboxesMax) {
+        return make_error(ErrorKind::ResourceExhausted,
+                          "this host holds no more sandboxes: delete some");
+    }
+    os::Pipe ready = TRY(os::make_pipe());
+    Nest* nest = TRY(nests_.for_plan(plan));
+    if (!nest->watched) watch_nest(*nest);
+    const uint32_t slot = Nests::take_slot(*nest);
+    Sandbox& sandbox = sandboxes_[plan.sandbox];
+    sandbox = {.plan = plan,
+               .nest = nest->id,
+               .slot = slot,
+               .create_deadline_ms = steady_ms() + limits::kSandboxCreateTimeoutMs,
+               .ready = std::move(ready.read),
+               .created = std::exchange(answer, nullptr)};
+    if (const auto written =
+            journal_.creating(plan.sandbox.view(), {.nest = nest->id, .slot = slot});
+        !written) {
+        log_error("the journal cannot be written", {{"error", written.error().message}});
+    }
+    poller_.watch(sandbox.ready, [this, id = plan.sandbox] { ready_readable(id); });
+    make_objects(sandbox, *nest, std::move(ready.write));
+    return {};
+}
+
+void Warden::make_objects(Sandbox& sandbox, const Nest& nest, os::Fd ready) {
+    const jail::Placement placement{
+        .nest = nest.id, .first_id = nest.ids.first(), .slot = sandbox.slot};
+    // The nest may end while the work waits for its turn, so the work holds its own copy of the
+    // socket.
+    auto socket = nest.process.socket.duplicate();
+    if (!socket) return objects_made(sandbox.plan.sandbox, std::move(socket).error());
+    const auto fds =
+        std::make_shared<std::pair<os::Fd, os::Fd>>(std::move(*socket), std::move(ready));
+    helpers_.run(
+        [this, plan = sandbox.plan, placement, fds] {
+            return jail::create_sandbox_objects(host_, plan, placement, fds->first, fds->second);
+        },
+        [this, id = sandbox.plan.sandbox](const Result<void>& result) {
+            objects_made(id, result);
+        });
+}
+
+// Its processes may have been born, and its agent be ready, before this is heard of.
+void Warden::objects_made(const Id& id, const Result<void>& result) {
+    Sandbox* sandbox = find(id);
+    if (sandbox == nullptr) return;
+    if (sandbox->state == State::Making) sandbox->state = State::Starting;
+    if (!result) {
+        sandbox->processes_gone = true;  // no order was sent, so there are none
+        return fail(*sandbox, result.error());
+    }
+    if (sandbox->doomed) settle(*sandbox);
+}
+
+// One byte from the agent, a report of what failed, or the end of whoever could have written
+// either.
+void Warden::ready_readable(const Id& id) {
+    Sandbox* sandbox = find(id);
+    const auto ready = jail::read_ready(sandbox->ready.get());
+    poller_.unwatch(sandbox->ready);
+    sandbox->ready.reset();
+    if (!ready) {
+        if (Nest* nest = nests_.find(sandbox->nest))
+            drain_reports(*nest);  // was it born before it failed?
+        if (!sandbox->init.open()) sandbox->processes_gone = true;
+        return fail(*sandbox, ready.error());
+    }
+    sandbox->state = State::Running;
+    give(sandbox->created, {});
+    if (sandbox->doomed) settle(*sandbox);
+}
+
+void Warden::fail(Sandbox& sandbox, const Error& error) {
+    give(sandbox.created, error);
+    sandbox.doomed = true;
+    settle(sandbox);
+}
+
+// --- Destroy ---
+
+void Warden::destroy(const Id& id, Answer answer) {
+    Sandbox* sandbox = find(id);
+    if (sandbox == nullptr) return give(answer, {});
+    sandbox->destroyed.push_back(std::move(answer));
+    fail(*sandbox, make_error(ErrorKind::Cancelled, "the sandbox was deleted while it was made"));
+}
+
+// The next step of a sandbox that is to go: kill what lives, then remove the objects. Each event
+// that changes what this depends on calls it again.
+void Warden::settle(Sandbox& sandbox) {
+    if (sandbox.state == State::Making || sandbox.state == State::Removing) return;
+    if (!sandbox.processes_gone) {
+        if (sandbox.init.open())
+            (void)sandbox.init.signal(SIGKILL);  // fails only for a process that is dead
+        return;
+    }
+    remove(sandbox);
+}
+
+void Warden::remove(Sandbox& sandbox) {
+    sandbox.state = State::Removing;
+    if (sandbox.ready.open()) poller_.unwatch(sandbox.ready);
+    sandbox.ready.reset();
+    helpers_.run(
+        [this, nest = sandbox.nest, id = std::string(sandbox.plan.sandbox.view())] {
+            return jail::remove_sandbox_objects(host_, nest, id);
+        },
+        [this, id = sandbox.plan.sandbox](const Result<void>& result) {
+            objects_removed(id, result);
+        });
+}
+
+void Warden::objects_removed(const Id& id, const Result<void>& result) {
+    const auto found = sandboxes_.find(id);
+    if (found == sandboxes_.end()) return;
+    auto destroyed = std::move(found->second.destroyed);
+    if (result) {
+        if (Nest* nest = nests_.find(found->second.nest))
+            Nests::free_slot(*nest, found->second.slot);
+        if (const auto written = journal_.removed(id.view()); !written) {
+            log_error("the journal cannot be written", {{"error", written.error().message}});
+        }
+        sandboxes_.erase(found);
+        nests_.retire_idle();
+    } else {
+        log_error("a sandbox's objects are still there",
+                  {{"sandbox", std::string(id.view())}, {"error", result.error().message}});
+        found->second.state = State::Ended;  // the next destroy tries again
+    }
+    for (Answer& answer : destroyed) give(answer, result);
+}
+
+void Warden::processes_ended(Sandbox& sandbox, const os::ChildEnd& end) {
+    sandbox.processes_gone = true;
+    if (sandbox.doomed) return settle(sandbox);
+    if (sandbox.state != State::Running) return;  // the end of its ready pipe tells why
+    sandbox.state = State::Ended;
+    log_warn("a sandbox ended by itself", {{"sandbox", std::string(sandbox.plan.sandbox.view())},
+                                           {"signal", std::to_string(end.signal)},
+                                           {"exit_code", std::to_string(end.exit_code)}});
+    if (tell_ended_) {
+        tell_ended_({.sandbox = sandbox.plan.sandbox,
+                     .signal = static_cast<uint32_t>(end.signal),
+                     .exit_code = static_cast<uint32_t>(end.exit_code)});
+    }
+}
+
+// --- Nests ---
+
+void Warden::watch_nest(Nest& nest) {
+    nest.watched = true;
+    poller_.watch(nest.process.socket, [this, id = nest.id] { drain_reports(*nests_.find(id)); });
+    poller_.watch(nest.process.log, [this, id = nest.id] { drain_log(*nests_.find(id)); });
+}
+
+void Warden::drain_reports(Nest& nest) {
+    for (;;) {
+        auto message = os::receive_with_fds(nest.process.socket, sizeof(jail::NestReport));
+        if (!message && message.error().os_error == EAGAIN) return;
+        // The reaper is dead; its end is reaped as a child's.
+        if (!message || message->bytes.empty()) return poller_.unwatch(nest.process.socket);
+        nest_report(nest.id, std::move(*message));
+    }
+}
+
+void Warden::nest_report(const std::string& nest, os::Received message) {
+    jail::NestReport report;
+    if (message.bytes.size() != sizeof(report)) return;
+    std::memcpy(&report, message.bytes.data(), sizeof(report));
+    if (report.kind == jail::NestReport::Born && message.fds.size() == 1) {
+        return born(nest, report, std::move(message.fds.front()));
+    }
+    for (auto& [id, sandbox] : sandboxes_) {
+        if (sandbox.nest != nest || sandbox.nest_pid != report.pid || sandbox.processes_gone)
+            continue;
+        return processes_ended(
+            sandbox, {.pid = report.pid, .exit_code = report.exit_code, .signal = report.signal});
+    }
+}
+
+void Warden::born(const std::string& nest, const jail::NestReport& report, os::Fd pidfd) {
+    const auto id =
+        Id::from({report.sandbox.data(), strnlen(report.sandbox.data(), report.sandbox.size())});
+    Sandbox* sandbox = id ? find(*id) : nullptr;
+    if (sandbox == nullptr || sandbox->nest != nest) {
+        // Given up before it was born: nobody waits for it.
+        (void)os::Pidfd(std::move(pidfd)).signal(SIGKILL);
+        return;
+    }
+    sandbox->init = os::Pidfd(std::move(pidfd));
+    sandbox->nest_pid = report.pid;
+    if (sandbox->doomed) (void)sandbox->init.signal(SIGKILL);
+}
+
+// Lines that the reaper or an agent wrote to its stderr, cut to a length.
+void Warden::drain_log(Nest& nest) {
+    std::array<char, 4096> chunk{};
+    const ssize_t got = ::read(nest.process.log.get(), chunk.data(), chunk.size());
+    if (got == 0) return poller_.unwatch(nest.process.log);
+    if (got < 0) return;
+    for (const char c : std::string_view(chunk.data(), static_cast<size_t>(got))) {
+        if (c != '\n' && nest.log_line.size() < limits::kNestLogLine) nest.log_line += c;
+        if (c != '\n') continue;
+        log_info("a nest says", {{"nest", nest.id}, {"line", nest.log_line}});
+        nest.log_line.clear();
+    }
+}
+
+void Warden::child_ended(const os::ChildEnd& end) {
+    Nest* nest = nests_.find_process(end.pid);
+    if (nest == nullptr) return;  // a helper: its pipe tells more
+    if (!nest->retiring) {
+        log_error("a nest died", {{"nest", nest->id},
+                                  {"signal", std::to_string(end.signal)},
+                                  {"exit_code", std::to_string(end.exit_code)}});
+    }
+    nest_ended(*nest);
+}
+
+void Warden::nest_ended(Nest& nest) {
+    const std::string id = nest.id;
+    drain_reports(nest);
+    drain_log(nest);
+    poller_.unwatch(nest.process.socket);
+    poller_.unwatch(nest.process.log);
+    nests_.forget(id);
+    for (auto& [sandbox_id, sandbox] : sandboxes_) {
+        if (sandbox.nest == id && !sandbox.processes_gone) {
+            processes_ended(sandbox, {.pid = 0, .exit_code = 0, .signal = SIGKILL});
+        }
+    }
+    helpers_.run([this, id] { return host_.cgroups.remove(id); },
+                 [id](const Result<void>& removed) {
+                     if (!removed)
+                         log_error("a nest's groups are still there",
+                                   {{"nest", id}, {"error", removed.error().message}});
+                 });
+}
+
+// --- The rest ---
+
+std::vector<Id> Warden::list() const {
+    std::vector<Id> ids;
+    for (const auto& [id, sandbox] : sandboxes_) ids.push_back(id);
+    return ids;
+}
+
+Result<UsageReply> Warden::usage(const Id& id) const {
+    const auto found = sandboxes_.find(id);
+    if (found == sandboxes_.end())
+        return make_error(ErrorKind::NotFound, "the warden has no such sandbox");
+    const std::string group = jail::user_group(found->second.nest, id.view());
+    const os::CgroupTree& cgroups = host_.cgroups;
+    const auto cpu = [&](std::string_view text) {
+        return os::parse_cpu_usec(text, cgroups.format());
+    };
+    UsageReply usage{
+        .cpu_ms = read_stat(cgroups, group, os::GroupStat::CpuUsage, cpu) / 1000,
+        .memory_bytes = read_stat(cgroups, group, os::GroupStat::MemoryNow, os::parse_bytes),
+        .pids = read_stat(cgroups, group, os::GroupStat::PidsNow, os::parse_bytes)};
+    const auto files =
+        host_.pool.directory(std::string(jail::kSandboxes) + "/" + std::string(id.view()));
+    if (files) usage.disk_bytes = TRY(os::used_bytes(*files));
+    return usage;
+}
+
+int Warden::check_deadlines() {
+    const int64_t now = steady_ms();
+    int64_t next = -1;
+    for (auto& [id, sandbox] : sandboxes_) {
+        if (!sandbox.created) continue;
+        if (sandbox.create_deadline_ms <= now) {
+            fail(sandbox,
+                 make_error(ErrorKind::DeadlineExceeded, "the sandbox was not ready in time"));
+        } else if (next < 0 || sandbox.create_deadline_ms - now < next) {
+            next = sandbox.create_deadline_ms - now;
+        }
+    }
+    return static_cast<int>(next);
+}
+
+void Warden::stop() {
+    stopping_ = true;
+    for (auto& [id, sandbox] : sandboxes_) {
+        fail(sandbox, make_error(ErrorKind::Cancelled, "the warden is stopping"));
+    }
+    for (Nest& nest : nests_.all()) Nests::kill(nest);
+}
+
+bool Warden::stopped() const {
+    return sandboxes_.empty() && nests_.empty() && !helpers_.busy();
+}
+
+}  // namespace cloister::warden

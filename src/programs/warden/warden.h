@@ -1,0 +1,100 @@
+// The warden's state machine: what sandboxes there are, and which step each of them takes next.
+//
+//   create ─► Making (a helper makes its objects) ─► Starting (the nest makes its processes) ─►
+//   Running
+//                                                                                                 │
+//   destroy, or a failed step: killed at once, then ─► Removing (a helper) ─► forgotten  ◄────
+//   Ended (by itself)
+//
+// Nothing here waits: slow steps run in helpers, and every function returns at once.
+// Single-threaded.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "jail/nest_protocol.h"
+#include "jail/sandbox_objects.h"
+#include "os/poller.h"
+#include "os/socket.h"
+#include "programs/warden/helpers.h"
+#include "programs/warden/journal.h"
+#include "programs/warden/nests.h"
+#include "wire/warden.h"
+
+namespace cloister::warden {
+
+using Answer = std::function<void(const Result<void>&)>;
+
+class Warden {
+  public:
+    Warden(os::Poller& poller, const jail::Host& host, const jail::NestTools& tools,
+           Journal& journal);
+    Warden(const Warden&) = delete;
+    Warden& operator=(const Warden&) = delete;
+
+    // Called for each sandbox that ended without being asked to.
+    void on_ended(std::function<void(const EndedEvent&)> tell) { tell_ended_ = std::move(tell); }
+
+    void create(const JailPlan& plan, Answer answer);
+    void destroy(const Id& sandbox, Answer answer);
+    std::vector<Id> list() const;
+    Result<UsageReply> usage(const Id& sandbox) const;
+
+    // A child of this process has died.
+    void child_ended(const os::ChildEnd& end);
+    // Gives up creates that take too long; answers the milliseconds until the next one would, or
+    // -1.
+    int check_deadlines();
+    // Kills everything. Keep polling until stopped().
+    void stop();
+    bool stopped() const;
+
+  private:
+    enum class State { Making, Starting, Running, Ended, Removing };
+    struct Sandbox {
+        JailPlan plan;
+        std::string nest;
+        uint32_t slot = 0;
+        State state = State::Making;
+        bool doomed = false;  // to be removed, whatever it reaches
+        bool processes_gone = false;
+        int64_t create_deadline_ms = 0;
+        os::Fd ready;          // read end of its ready pipe, while Making or Starting
+        os::Pidfd init;        // from its birth on
+        int32_t nest_pid = 0;  // of init, in the nest
+        Answer created;        // while nobody was told
+        std::vector<Answer> destroyed;
+    };
+
+    Result<void> begin(const JailPlan& plan, Answer& answer);
+    void make_objects(Sandbox& sandbox, const Nest& nest, os::Fd ready);
+    void objects_made(const Id& id, const Result<void>& result);
+    void ready_readable(const Id& id);
+    void fail(Sandbox& sandbox, const Error& error);
+    void settle(Sandbox& sandbox);
+    void remove(Sandbox& sandbox);
+    void objects_removed(const Id& id, const Result<void>& result);
+    void processes_ended(Sandbox& sandbox, const os::ChildEnd& end);
+
+    void watch_nest(Nest& nest);
+    void drain_reports(Nest& nest);
+    void drain_log(Nest& nest);
+    void nest_report(const std::string& nest, os::Received message);
+    void born(const std::string& nest, const jail::NestReport& report, os::Fd pidfd);
+    void nest_ended(Nest& nest);
+    Sandbox* find(const Id& id);
+
+    os::Poller& poller_;
+    const jail::Host& host_;
+    Journal& journal_;
+    Helpers helpers_;
+    Nests nests_;
+    std::map<Id, Sandbox> sandboxes_;
+    std::function<void(const EndedEvent&)> tell_ended_;
+    bool stopping_ = false;
+};
+
+}  // namespace cloister::warden
