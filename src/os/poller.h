@@ -1,5 +1,5 @@
-// Poller: calls functions when their descriptors are readable (or closed at the other end). For
-// programs without threads and coroutines.
+// Poller: calls functions when their descriptors are readable or writable (or closed at the other
+// end). For programs without threads and coroutines.
 //
 //     Poller poller;
 //     poller.watch(listener, [&] { accept_one(); });
@@ -15,10 +15,15 @@
 
 namespace cloister::os {
 
+// What a descriptor is watched for. None: it stays watched, but nothing is called for now.
+enum class Interest { None, Read, Write, ReadWrite };
+
 class Poller {
   public:
-    void watch(const Fd& fd, std::function<void()> on_readable);
+    void watch(const Fd& fd, std::function<void()> on_ready, Interest interest = Interest::Read);
     void unwatch(const Fd& fd);
+    // Changes what a watched descriptor is watched for.
+    void set_interest(const Fd& fd, Interest interest);
     // Waits for something to happen, at most `timeout_ms` (-1: for ever), and calls what is to be
     // called.
     Result<void> wait(int timeout_ms);
@@ -26,7 +31,8 @@ class Poller {
   private:
     struct Entry {
         uint64_t generation = 0;  // tells a descriptor from an earlier one of the same number
-        std::function<void()> on_readable;
+        Interest interest = Interest::Read;
+        std::function<void()> on_ready;
     };
     std::map<int, Entry> entries_;
     uint64_t next_generation_ = 1;

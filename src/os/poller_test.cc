@@ -49,6 +49,23 @@ TEST(Poller, LeavesOutWhatAnEarlierCallUnwatchedOrReplaced) {
     EXPECT_EQ(fresh, 1);
 }
 
+TEST(Poller, CallsForWhatADescriptorIsWatchedForOnly) {
+    auto pipe = make_pipe();
+    ASSERT_TRUE(pipe);
+    int calls = 0;
+    Poller poller;
+    poller.watch(pipe->write, [&] { ++calls; }, Interest::None);
+    ASSERT_TRUE(poller.wait(1));
+    EXPECT_EQ(calls, 0);
+    poller.set_interest(pipe->write, Interest::Write);
+    ASSERT_TRUE(poller.wait(1000));
+    EXPECT_EQ(calls, 1);
+    pipe->read.reset();  // an error, which poll reports unasked
+    poller.set_interest(pipe->write, Interest::None);
+    ASSERT_TRUE(poller.wait(1));
+    EXPECT_EQ(calls, 1);
+}
+
 TEST(Poller, ReturnsWhenTheTimeIsOver) {
     Poller poller;
     EXPECT_TRUE(poller.wait(1));
