@@ -56,7 +56,8 @@ inline constexpr size_t kInlineFilesMax = 64;              // files inside a run
 inline constexpr uint64_t kOutputMaxDefault = 256 * kMiB;  // stdout + stderr + displays of a run
 inline constexpr size_t kInlineOutputMax =
     1 * kMiB;                                      // of each stream in a JSON answer: head and tail
-inline constexpr size_t kDisplayMax = 32 * kMiB;   // one message of an interpreter
+// One message of an interpreter. The agent, which has 32 MiB of memory, holds one such message whole.
+inline constexpr size_t kDisplayMax = 8 * kMiB;
 inline constexpr size_t kRunEventsMax = 4 * kMiB;  // events kept for readers that come back
 inline constexpr size_t kRunQueueMax = 64;         // runs that wait for one context
 inline constexpr size_t kContextsMax = 128;        // of one sandbox
@@ -78,6 +79,16 @@ inline constexpr size_t kStreamChunk =
     64 * kKiB;  // bytes of one stdout, stderr, stdin or file frame
 inline constexpr size_t kStdinBuffered = 256 * kKiB;  // stdin held by the agent for a slow reader
 inline constexpr size_t kAgentConnectionsMax = 48;
+// A request to the agent: code with every character escaped, and the rest. It holds one such whole.
+inline constexpr size_t kAgentRequestMax = 2 * kCodeMax + kMiB;
+inline constexpr size_t kPathMax = 4096;
+// Output that waits for a slow reader of a run; beyond it the program that writes waits. A run that
+// is being stopped must not wait for its reader.
+inline constexpr size_t kAgentOutputBuffered = 256 * kKiB;
+inline constexpr size_t kAgentOutputBufferedAtStop = 2 * kMiB;
+// The walk for artifacts; short after a timeout, so that the run ends within a second of it.
+inline constexpr int64_t kArtifactWalkMs = 2'000;
+inline constexpr int64_t kArtifactWalkAtStopMs = 150;
 inline constexpr size_t kWardenMessageMax = 4096;
 inline constexpr int64_t kWardenTimeoutMs = 30'000;
 

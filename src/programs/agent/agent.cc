@@ -1,0 +1,269 @@
+#include "programs/agent/agent.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include "base/limits.h"
+#include "base/time.h"
+#include "os/process.h"
+#include "programs/agent/answers.h"
+
+namespace cloister::agent {
+namespace {
+
+constexpr int kProtocol = 1;
+
+Error no_context(std::string_view id) {
+    return make_error(ErrorKind::NotFound,
+                      fmt::format("there is no context {}: prepare it first", id));
+}
+
+Error busy(std::string_view id) {
+    return make_error(ErrorKind::FailedPrecondition,
+                      fmt::format("the context {} is busy: wait for its run to end", id));
+}
+
+}  // namespace
+
+Agent::Agent(Birth birth, Settings settings)
+    : birth_(std::move(birth)),
+      settings_(std::move(settings)),
+      requests_(limits::kAgentRequestMax),
+      displays_(limits::kDisplayMax),
+      processes_(birth_),
+      meter_(birth_),
+      files_(processes_) {}
+
+Result<void> Agent::serve() {
+    TRY_OK(open());
+    for (;;) {
+        TRY_OK(poller_.wait(wait_ms()));
+        tick();
+        sweep();
+    }
+}
+
+Result<void> Agent::open() {
+    std::signal(SIGPIPE, SIG_IGN);
+    signals_ = TRY(os::make_signal_fd({SIGCHLD}));
+    poller_.watch(signals_, [this] { reap(); });
+    TRY_OK(os::set_blocking(birth_.listener, os::Blocking::No));
+    poller_.watch(birth_.listener, [this] { accept_clients(); });
+    return os::write_all(birth_.ready, "1");
+}
+
+void Agent::accept_clients() {
+    while (connections_.size() < limits::kAgentConnectionsMax) {
+        os::Fd socket(
+            ::accept4(birth_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!socket.open()) break;
+        auto connection = std::make_unique<Connection>(std::move(socket), poller_, requests_);
+        Connection& client = *connection;
+        client.on_frame = [this, &client](const HeldMessage& frame) {
+            on_first_frame(client, frame);
+        };
+        client.on_input_end = [&client] { client.finish(); };
+        connections_.push_back(std::move(connection));
+    }
+    // The rest waits in the listener until there is room: see sweep().
+    const bool room = connections_.size() < limits::kAgentConnectionsMax;
+    poller_.set_interest(birth_.listener, room ? os::Interest::Read : os::Interest::None);
+}
+
+void Agent::reap() {
+    while (os::take_signal(signals_) != 0) {
+    }
+    while (const auto end = os::reap_one()) {
+        files_.on_child_end(end->pid);
+        for (const auto& context : contexts_) {
+            if (context->kernel->pid() == end->pid && !context->kernel->is_dead()) {
+                context->kernel->on_child_end(*end);
+            }
+        }
+    }
+}
+
+// --- Time and tidying up ---
+
+int Agent::wait_ms() const {
+    std::optional<int64_t> next;
+    const auto consider = [&](int64_t at) { next = std::min(next.value_or(at), at); };
+    for (const auto& context : contexts_) {
+        if (context->start_deadline_ms != 0) consider(context->start_deadline_ms);
+        if (context->run && context->run->next_deadline()) consider(*context->run->next_deadline());
+    }
+    if (!next) return -1;
+    return static_cast<int>(std::clamp<int64_t>(*next - steady_ms(), 0, 3'600'000));
+}
+
+void Agent::tick() {
+    const int64_t now = steady_ms();
+    for (const auto& context : contexts_) {
+        if (context->run) context->run->tick(now);
+        if (context->start_deadline_ms != 0 && now >= context->start_deadline_ms) {
+            context->kernel->kill();  // its death is then answered
+            context->start_deadline_ms = now + limits::kKillGraceMs;
+        }
+        context->kernel->go_on();
+    }
+    for (const auto& connection : connections_) connection->retry_if_starved();
+}
+
+void Agent::sweep() {
+    for (const auto& context : contexts_) {
+        if (context->run && context->run->is_over()) context->run.reset();
+    }
+    std::erase_if(contexts_,
+                  [](const auto& context) { return !context->run && context->kernel->is_dead(); });
+    const size_t removed =
+        std::erase_if(connections_, [](const auto& connection) { return connection->is_done(); });
+    if (removed > 0) accept_clients();
+}
+
+Agent::Context* Agent::find(std::string_view id) {
+    for (const auto& context : contexts_) {
+        if (context->id == id && !context->deleted) return context.get();
+    }
+    return nullptr;
+}
+
+// --- Operations ---
+
+void Agent::on_first_frame(Connection& client, const HeldMessage& frame) {
+    client.on_frame = [&client](const HeldMessage&) { client.finish(); };
+    const auto operation = decode_operation(frame, settings_.home);
+    if (!operation) return client.answer(error_answer(operation.error()));
+    std::visit([&](const auto& op) { handle(client, op); }, *operation);
+}
+
+void Agent::answer(Connection& client, const Result<void>& result) {
+    client.answer(result ? ok_answer() : error_answer(result.error()));
+}
+
+void Agent::handle(Connection& client, const Hello&) {
+    client.answer(
+        ok_answer(fmt::format(R"("version":"{}","protocol":{})", CLOISTER_VERSION, kProtocol)));
+}
+
+void Agent::handle(Connection& client, const PrepareContext& op) {
+    const auto prepared = prepare(client, op);
+    if (!prepared) answer(client, prepared);
+}
+
+Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
+    const auto driver = settings_.drivers.find(op.language);
+    if (driver == settings_.drivers.end()) {
+        return invalid_field("language",
+                             fmt::format("there is no interpreter for `{}`", op.language));
+    }
+    if (Context* existing = find(op.context)) {
+        if (existing->start_deadline_ms != 0) return busy(op.context);
+        on_started(*existing, {});
+        client.answer(ok_answer(R"("started":"plain")"));
+        return {};
+    }
+    if (contexts_.size() >= limits::kContextsMax) {
+        return make_error(
+            ErrorKind::ResourceExhausted,
+            fmt::format("a sandbox has at most {} contexts: delete some", limits::kContextsMax));
+    }
+    TRY_OK(files_.prepare());
+    auto context = std::make_unique<Context>();
+    Context& made = *context;
+    made.id = op.context;
+    made.cwd = op.cwd;
+    made.kernel = TRY(Kernel::start({.argv = driver->second, .env = environment(op), .cwd = op.cwd},
+                                    processes_, poller_, displays_));
+    made.kernel->on_started = [this, &made](const Result<void>& result) {
+        on_started(made, result);
+    };
+    made.start_deadline_ms = steady_ms() + limits::kContextStartTimeoutMs;
+    made.preparing = &client;
+    client.on_input_end = nullptr;  // a client may close its side and still read the answer
+    client.on_gone = [&made] { made.preparing = nullptr; };
+    contexts_.push_back(std::move(context));
+    return {};
+}
+
+void Agent::on_started(Context& context, const Result<void>& result) {
+    context.start_deadline_ms = 0;
+    Connection* client = std::exchange(context.preparing, nullptr);
+    if (client == nullptr) return;
+    client->on_gone = nullptr;
+    client->answer(result ? ok_answer(R"("started":"plain")") : error_answer(result.error()));
+}
+
+std::vector<std::string> Agent::environment(const PrepareContext& op) const {
+    StringMap all = {
+        {"HOME", settings_.home},
+        {"USER", "user"},
+        {"LOGNAME", "user"},
+        {"SHELL", "/bin/bash"},
+        {"PATH", settings_.home + "/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:"
+                                  "/usr/sbin:/sbin"},
+        {"LANG", "C.UTF-8"},
+        {"TERM", "dumb"},  // no colours, no cursor movements
+        {"PWD", op.cwd},
+        {"PYTHONUNBUFFERED", "1"},  // what child processes print is live too
+    };
+    for (const auto& [name, value] : op.env) all[name] = value;
+    std::vector<std::string> env;
+    for (const auto& [name, value] : all) env.push_back(name + "=" + value);
+    return env;
+}
+
+void Agent::handle(Connection& client, const DeleteContext& op) {
+    if (Context* context = find(op.context)) {
+        context->deleted = true;
+        if (context->run) context->run->stop(StopCause::Cancelled);
+        context->kernel->kill();
+    }
+    answer(client, {});
+}
+
+void Agent::handle(Connection& client, const RunCode& op) {
+    const auto begun = run(client, op);
+    if (!begun) answer(client, begun);
+}
+
+Result<void> Agent::run(Connection& client, const RunCode& op) {
+    Context* context = find(op.context);
+    if (context == nullptr || context->kernel->is_dead()) return no_context(op.context);
+    if (context->run || context->start_deadline_ms != 0) return busy(op.context);
+    context->run =
+        std::make_unique<Run>(op, *context->kernel, meter_, files_, poller_, context->cwd);
+    context->run->attach(client);
+    // A kernel that cannot be written to is dying; the run ends with its death.
+    (void)context->run->begin();
+    return {};
+}
+
+void Agent::handle(Connection& client, const InterruptRun& op) {
+    for (const auto& context : contexts_) {
+        if (!context->run || context->run->id() != op.run) continue;
+        context->run->stop(op.cause);
+        return answer(client, {});
+    }
+    answer(client, make_error(ErrorKind::NotFound,
+                              fmt::format("there is no run {}, or it has ended", op.run)));
+}
+
+void Agent::handle(Connection& client, const FileRead& op) {
+    hand_over(client, op);
+}
+
+void Agent::handle(Connection& client, const FileWrite& op) {
+    hand_over(client, op);
+}
+
+void Agent::hand_over(Connection& client, const FileWork& work) {
+    const os::Fd socket = client.hand_over();
+    // If it fails the socket closes without an answer, which the protocol calls a lost operation.
+    (void)files_.start(work, socket);
+}
+
+}  // namespace cloister::agent

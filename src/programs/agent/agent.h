@@ -1,0 +1,84 @@
+// Agent: pid 1 of a sandbox. It answers the operations of contract/agent-protocol.md, owns the
+// contexts, and reaps whatever dies. One thread; it waits in one place only (serve), and never for
+// a client, an interpreter or a disk.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "programs/agent/birth_record.h"
+#include "programs/agent/connection.h"
+#include "programs/agent/file_helper.h"
+#include "programs/agent/kernel.h"
+#include "programs/agent/operations.h"
+#include "programs/agent/run.h"
+#include "programs/agent/user_process.h"
+
+namespace cloister::agent {
+
+struct Settings {
+    std::string home = "/home/user";
+    // The command line of each language's driver.
+    std::map<std::string, std::vector<std::string>> drivers = {
+        {"python", {"/usr/bin/python3", "/opt/cloister/kernels/python/cloister_kernel"}},
+    };
+};
+
+class Agent {
+  public:
+    Agent(Birth birth, Settings settings);
+    // Serves for ever; returns only with a failure of its own.
+    Result<void> serve();
+
+  private:
+    struct Context {
+        std::string id;
+        std::string cwd;
+        std::unique_ptr<Kernel> kernel;
+        std::unique_ptr<Run> run;         // after kernel: it goes first
+        Connection* preparing = nullptr;  // the client that waits until it is ready
+        int64_t start_deadline_ms = 0;    // 0: it has started
+        bool deleted = false;             // no longer found; goes when its process is gone
+    };
+
+    Result<void> open();
+    void accept_clients();
+    void reap();
+    int wait_ms() const;
+    void tick();
+    void sweep();
+    Context* find(std::string_view id);
+
+    void on_first_frame(Connection& client, const HeldMessage& frame);
+    void answer(Connection& client, const Result<void>& result);
+    // One function for each operation; a result is answered at once, unless it says otherwise.
+    void handle(Connection& client, const Hello& op);
+    void handle(Connection& client, const PrepareContext& op);
+    void handle(Connection& client, const DeleteContext& op);
+    void handle(Connection& client, const RunCode& op);
+    void handle(Connection& client, const InterruptRun& op);
+    void handle(Connection& client, const FileRead& op);
+    void handle(Connection& client, const FileWrite& op);
+    Result<void> prepare(Connection& client, const PrepareContext& op);
+    Result<void> run(Connection& client, const RunCode& op);
+    void hand_over(Connection& client, const FileWork& work);
+    void on_started(Context& context, const Result<void>& result);
+    std::vector<std::string> environment(const PrepareContext& op) const;
+
+    const Birth birth_;
+    const Settings settings_;
+    os::Poller poller_;
+    os::Fd signals_;
+    // Large requests, and large messages of interpreters: one at a time each.
+    Budget requests_, displays_;
+    UserProcesses processes_;
+    UsageMeter meter_;
+    FileHelper files_;
+    std::list<std::unique_ptr<Connection>> connections_;
+    std::list<std::unique_ptr<Context>> contexts_;
+};
+
+}  // namespace cloister::agent

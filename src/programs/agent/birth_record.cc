@@ -1,0 +1,59 @@
+#include "programs/agent/birth_record.h"
+
+#include <fcntl.h>
+
+#include <cstring>
+
+#include "base/limits.h"
+
+namespace cloister::agent {
+namespace {
+
+Result<os::Fd> adopt(int number) {
+    if (::fcntl(number, F_SETFD, FD_CLOEXEC) != 0) {
+        return last_os_failure("taking over descriptor " + std::to_string(number));
+    }
+    return os::Fd(number);
+}
+
+Result<birth::Record> read_record(const os::Fd& file) {
+    const std::string bytes = TRY(os::read_all(file, limits::kKiB));
+    birth::Record record;
+    if (bytes.size() != sizeof(record)) {
+        return make_error(ErrorKind::Internal, "the birth record has a wrong size");
+    }
+    std::memcpy(&record, bytes.data(), sizeof(record));
+    if (record.version != birth::kVersion || record.procs > birth::kProcsMax) {
+        return make_error(ErrorKind::Internal, "the birth record is of another version");
+    }
+    return record;
+}
+
+Result<void> adopt_if(const birth::Record& record, birth::Have bit, int number, os::Fd& into) {
+    if ((record.have & bit) != 0) into = TRY(adopt(number));
+    return {};
+}
+
+}  // namespace
+
+Result<Birth> take_birth() {
+    Birth birth;
+    birth.listener = TRY(adopt(birth::kListener));
+    const os::Fd record = TRY(adopt(birth::kRecord));
+    birth.record = TRY(read_record(record));
+    const os::Fd filter = TRY(adopt(birth::kFinalFilter));
+    birth.final_filter = TRY(os::read_all(filter, limits::kMiB));
+    birth.ready = TRY(adopt(birth::kReady));
+    TRY_OK(adopt_if(birth.record, birth::kHaveMemoryPeak, birth::kMemoryPeak, birth.memory_peak));
+    TRY_OK(adopt_if(birth.record, birth::kHaveMemoryEvents, birth::kMemoryEvents,
+                    birth.memory_events));
+    TRY_OK(adopt_if(birth.record, birth::kHaveCpuUsage, birth::kCpuUsage, birth.cpu_usage));
+    TRY_OK(adopt_if(birth.record, birth::kHavePidsEvents, birth::kPidsEvents, birth.pids_events));
+    TRY_OK(adopt_if(birth.record, birth::kHaveMemoryNow, birth::kMemoryNow, birth.memory_now));
+    for (uint32_t i = 0; i < birth.record.procs; ++i) {
+        birth.procs.push_back(TRY(adopt(birth::kProcsFirst + static_cast<int>(i))));
+    }
+    return birth;
+}
+
+}  // namespace cloister::agent

@@ -1,0 +1,25 @@
+// What the agent was born with (wire/birth.h), as owned descriptors.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+#include "wire/birth.h"
+
+namespace cloister::agent {
+
+struct Birth {
+    birth::Record record;
+    os::Fd listener;           // of the agent protocol
+    os::Fd ready;              // takes one byte when connections are accepted
+    std::string final_filter;  // an array of struct sock_filter; empty: none is loaded
+    // Of the `user` cgroup; closed where the host has none.
+    os::Fd memory_peak, memory_events, cpu_usage, pids_events, memory_now;
+    std::vector<os::Fd> procs;  // its cgroup.procs in each hierarchy
+};
+
+// Takes over the fixed descriptors; all of them are close-on-exec from here on.
+Result<Birth> take_birth();
+
+}  // namespace cloister::agent

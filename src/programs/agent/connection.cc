@@ -1,0 +1,129 @@
+#include "programs/agent/connection.h"
+
+#include "base/limits.h"
+
+namespace cloister::agent {
+namespace {
+
+std::string frame_header(FrameKind kind, size_t payload) {
+    std::string header;
+    append_frame(header, kind, {});
+    const size_t length = payload + 1;
+    for (size_t i = 0; i < 4; ++i) header[i] = static_cast<char>(length >> 8 * i);
+    return header;
+}
+
+}  // namespace
+
+Connection::Connection(os::Fd socket, os::Poller& poller, Budget& budget)
+    : socket_(std::move(socket)), poller_(poller), reader_(budget, limits::kAgentRequestMax) {
+    poller_.watch(socket_, [this] { on_ready(); });
+}
+
+Connection::~Connection() {
+    if (socket_.open()) poller_.unwatch(socket_);
+}
+
+void Connection::send(FrameKind kind, std::string_view payload) {
+    if (done_) return;
+    out_.append(frame_header(kind, payload.size()));
+    out_.append(payload);
+    flush();
+}
+
+void Connection::send_json(const HeldMessage& message,
+                           std::initializer_list<std::string_view> parts) {
+    if (done_) return;
+    size_t size = 0;
+    for (const std::string_view part : parts) size += part.size();
+    out_.append(frame_header(FrameKind::Json, size));
+    for (const std::string_view part : parts) out_.append(message, part);
+    flush();
+}
+
+void Connection::answer(std::string_view json) {
+    send(FrameKind::Json, json);
+    finish();
+}
+
+void Connection::finish() {
+    finishing_ = true;
+    flush();
+}
+
+os::Fd Connection::hand_over() {
+    poller_.unwatch(socket_);
+    done_ = true;
+    return std::move(socket_);
+}
+
+void Connection::set_reading(Reading reading) {
+    reading_ = reading;
+    update_interest();
+}
+
+void Connection::retry_if_starved() {
+    if (!starved_) return;
+    starved_ = false;
+    on_ready();
+}
+
+void Connection::on_ready() {
+    flush();
+    if (!done_ && !input_ended_ && reading_ == Reading::On) read_frame();
+    update_interest();
+}
+
+void Connection::read_frame() {
+    const auto state = reader_.read(socket_);
+    if (!state) return lose();
+    switch (*state) {
+        case ReadState::More:
+            return;
+        case ReadState::NoRoom:
+            starved_ = true;
+            return;
+        case ReadState::Whole: {
+            const HeldMessage frame = reader_.take();
+            if (const auto call = on_frame) call(frame);  // a copy: the call may replace it
+            return;
+        }
+        case ReadState::Closed:
+            input_ended_ = true;
+            if (const auto call = on_input_end) call();
+            return;
+    }
+}
+
+void Connection::flush() {
+    if (done_) return;
+    if (!out_.write_to(socket_)) return lose();
+    if (finishing_ && out_.size() == 0) {
+        poller_.unwatch(socket_);
+        socket_.reset();
+        done_ = true;
+        return;
+    }
+    update_interest();
+}
+
+void Connection::lose() {
+    if (done_) return;
+    done_ = true;
+    out_.clear();
+    poller_.unwatch(socket_);
+    socket_.reset();
+    if (const auto call = on_gone) call();
+}
+
+void Connection::update_interest() {
+    if (done_) return;
+    const bool read = reading_ == Reading::On && !starved_ && !input_ended_;
+    const bool write = out_.size() > 0;
+    poller_.set_interest(socket_, read && write ? os::Interest::ReadWrite
+                                  : read        ? os::Interest::Read
+                                  : write       ? os::Interest::Write
+                                                : os::Interest::None);
+}
+
+}  // namespace cloister::agent

@@ -1,0 +1,61 @@
+// Connection: one client of the agent, for one operation. It moves frames; what they mean is its
+// owner's affair.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string_view>
+
+#include "os/poller.h"
+#include "programs/agent/buffers.h"
+#include "wire/frame.h"
+
+namespace cloister::agent {
+
+class Connection {
+  public:
+    Connection(os::Fd socket, os::Poller& poller, Budget& budget);
+    ~Connection();
+    Connection(const Connection&) = delete;
+
+    // What happens, told to whoever has the connection now. An owner that goes away clears these.
+    std::function<void(const HeldMessage&)> on_frame;  // kind byte and payload
+    std::function<void()> on_input_end;                // the client sends no more
+    std::function<void()> on_gone;                     // nobody reads what is sent
+
+    void send(FrameKind kind, std::string_view payload);
+    // One json frame put together from texts and slices of `message`.
+    void send_json(const HeldMessage& message, std::initializer_list<std::string_view> parts);
+    void answer(std::string_view json);  // one json frame, then the end
+    size_t queued() const { return out_.size(); }
+
+    enum class Reading { On, Off };
+    void set_reading(Reading reading);
+    // Reads on after the budget had no room, if it has now.
+    void retry_if_starved();
+    // Closes when all has been written.
+    void finish();
+    // Whether it is over and may be destroyed.
+    bool is_done() const { return done_; }
+    // The socket, for somebody else to go on with; then the connection is done.
+    os::Fd hand_over();
+
+  private:
+    void on_ready();
+    void read_frame();
+    void flush();
+    void lose();
+    void update_interest();
+
+    os::Fd socket_;
+    os::Poller& poller_;
+    MessageReader reader_;
+    OutQueue out_;
+    Reading reading_ = Reading::On;
+    bool starved_ = false;
+    bool input_ended_ = false;
+    bool finishing_ = false;
+    bool done_ = false;
+};
+
+}  // namespace cloister::agent

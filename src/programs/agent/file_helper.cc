@@ -1,0 +1,127 @@
+#include "programs/agent/file_helper.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "base/limits.h"
+#include "os/socket.h"
+#include "programs/agent/answers.h"
+#include "wire/frame.h"
+
+namespace cloister::agent {
+namespace {
+
+// The work as plain bytes; both ends are the same program.
+enum class Kind : uint8_t { Read, Write, Walk };
+
+struct Header {
+    Kind kind = Kind::Read;
+    mode_t mode = 0;
+    uint64_t offset = 0;
+    uint64_t length = UINT64_MAX;
+    timespec since{};
+    int64_t time_max_ms = 0;
+};
+
+std::string encode(const FileWork& work) {
+    Header header;
+    std::string path;
+    if (const auto* read = std::get_if<FileRead>(&work)) {
+        header.offset = read->offset;
+        header.length = read->length.value_or(UINT64_MAX);
+        path = read->path;
+    } else if (const auto* write = std::get_if<FileWrite>(&work)) {
+        header.kind = Kind::Write;
+        header.mode = write->mode;
+        path = write->path;
+    } else if (const auto* walk = std::get_if<WalkRequest>(&work)) {
+        header.kind = Kind::Walk;
+        header.since = walk->since;
+        header.time_max_ms = walk->time_max_ms;
+        path = walk->directory;
+    }
+    std::string bytes(sizeof(header), '\0');
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    return bytes + path;
+}
+
+void do_work(std::string_view message, const os::Fd& channel) {
+    Header header;
+    std::memcpy(&header, message.data(), sizeof(header));
+    const std::string path(message.substr(sizeof(header)));
+    switch (header.kind) {
+        case Kind::Read:
+            serve_read({.path = path, .offset = header.offset, .length = header.length}, channel);
+            return;
+        case Kind::Write:
+            serve_write({.path = path, .mode = header.mode}, channel);
+            return;
+        case Kind::Walk:
+            // Nobody reads if the walk took too long: then the answer is lost, as it should be.
+            (void)os::write_all(channel, changed_files({.directory = path,
+                                                        .since = header.since,
+                                                        .time_max_ms = header.time_max_ms}));
+            return;
+    }
+}
+
+void answer_no_process(const os::Fd& channel) {
+    std::string frame;
+    append_frame(frame, FrameKind::Json,
+                 error_answer(make_error(ErrorKind::ResourceExhausted,
+                                         "the sandbox has no process left: end some of its "
+                                         "programs, then try again")));
+    (void)os::write_all(channel, frame);  // the client may be gone
+}
+
+// The helper's whole life: one message, one child.
+void serve(const os::Fd& socket) {
+    for (;;) {
+        auto message = os::receive_with_fds(socket, 2 * limits::kPathMax);
+        if (!message || message->bytes.size() < sizeof(Header) || message->fds.size() != 1) return;
+        if (!os::set_blocking(message->fds[0], os::Blocking::Yes)) continue;
+        const pid_t pid = ::fork();
+        if (pid == 0) {
+            do_work(message->bytes, message->fds[0]);
+            ::_exit(0);
+        }
+        if (pid < 0) answer_no_process(message->fds[0]);
+    }
+}
+
+}  // namespace
+
+Result<void> FileHelper::prepare() {
+    if (pid_ >= 0) return {};
+    os::SocketPair pair = TRY(os::make_socket_pair(os::SocketKind::SeqPacket));
+    TRY_OK(os::set_blocking(pair.ours, os::Blocking::No));
+    pid_ = TRY(processes_.start_worker(pair.theirs, [](os::Fd socket) { serve(socket); }));
+    socket_ = std::move(pair.ours);
+    return {};
+}
+
+Result<void> FileHelper::start(const FileWork& work, const os::Fd& channel) {
+    const std::string message = encode(work);
+    TRY_OK(prepare());
+    if (os::send_with_fds(socket_, message, {channel.get()})) return {};
+    // It was killed, or stopped until its socket was full: a new one takes its place.
+    stop();
+    TRY_OK(prepare());
+    return os::send_with_fds(socket_, message, {channel.get()});
+}
+
+void FileHelper::on_child_end(pid_t pid) {
+    if (pid != pid_) return;
+    pid_ = -1;
+    socket_.reset();
+}
+
+void FileHelper::stop() {
+    if (pid_ >= 0) ::kill(pid_, SIGKILL);
+    pid_ = -1;
+    socket_.reset();
+}
+
+}  // namespace cloister::agent

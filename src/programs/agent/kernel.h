@@ -1,0 +1,124 @@
+// Kernel: one interpreter process with its driver (contract/agent-protocol.md, "Interpreter
+// drivers"): its pipes, its messages, and signals to it.
+//
+// Order: whatever was in the pipes when a message arrived is passed on before the message. That
+// much and no more, so that a program in the background that writes without end delays nothing.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "os/poller.h"
+#include "os/process.h"
+#include "programs/agent/buffers.h"
+#include "programs/agent/json_slice.h"
+#include "programs/agent/user_process.h"
+#include "wire/frame.h"
+#include "wire/json.h"
+
+namespace cloister::agent {
+
+// A message of a driver: slices of `held`.
+struct DriverMessage {
+    HeldMessage held;
+    std::string_view type;
+    std::vector<JsonMember> content;
+};
+
+// Who gets what an interpreter says during a run. Between runs it is thrown away.
+class KernelListener {
+  public:
+    virtual ~KernelListener() = default;
+    virtual void on_output(FrameKind stream, std::string_view bytes) = 0;
+    virtual void on_message(const DriverMessage& message) = 0;
+    // The process has ended, and all that it had written was passed on.
+    virtual void on_death(const os::ChildEnd& end) = 0;
+    // Whether more can be taken now.
+    virtual bool takes_output() const = 0;
+};
+
+struct KernelPlan {
+    std::vector<std::string> argv;
+    std::vector<std::string> env;
+    std::string cwd;
+};
+
+class Kernel {
+  public:
+    static Result<std::unique_ptr<Kernel>> start(const KernelPlan& plan,
+                                                 const UserProcesses& processes, os::Poller& poller,
+                                                 Budget& budget);
+    ~Kernel();
+    Kernel(const Kernel&) = delete;
+
+    // Called once: the driver is ready for a run, or died before (with its last words).
+    std::function<void(Result<void>)> on_started;
+
+    void set_listener(KernelListener* listener) { listener_ = listener; }
+    // Sends one message, put together from texts and slices of `message`, and at most one
+    // descriptor with it (a closed one: none).
+    Result<void> send(const HeldMessage& message, std::initializer_list<std::string_view> parts,
+                      const os::Fd& passed);
+    void interrupt() const;  // SIGINT to its process group
+    void kill() const;       // SIGKILL to it and all that descend from it
+    // Goes on if it had to stop for the listener or for memory, and need not any more. Call it now
+    // and then: it is no work if there is nothing to do.
+    void go_on();
+    // Its process has ended: passes on what is left, then tells the listener.
+    void on_child_end(const os::ChildEnd& end);
+
+    pid_t pid() const { return pid_; }
+    bool is_dead() const { return dead_; }
+    // Whether it was killed because its driver sent nonsense.
+    bool driver_broke() const { return driver_broke_; }
+
+  private:
+    struct Stream {
+        FrameKind kind = FrameKind::Stdout;
+        os::Fd pipe;
+        size_t owed = 0;  // bytes to pass on before the message that waits
+    };
+
+    Kernel(os::Poller& poller, Budget& budget);
+    Result<void> launch(const KernelPlan& plan, const UserProcesses& processes);
+    void watch_all();
+    bool takes_output() const { return listener_ == nullptr || listener_->takes_output(); }
+    void on_stream(Stream& stream);
+    // Reads at most `most` bytes and passes them on; 0 if there are none.
+    size_t pass_on(Stream& stream, size_t most);
+    void on_control();
+    void read_message();
+    // Passes on the output that the waiting message owes, then the message.
+    void settle();
+    bool pay_debts();
+    void owe_what_is_there();
+    void dispatch(const DriverMessage& message);
+    void drain();
+    void break_off();
+    void update_interest();
+    void remember_last_words(std::string_view bytes);
+    std::string last_words() const;
+
+    os::Poller& poller_;
+    pid_t pid_ = -1;
+    std::array<Stream, 2> streams_;
+    os::Fd control_;
+    os::Fd failure_;  // says why the program could not be executed
+    MessageReader reader_;
+    OutQueue to_driver_;
+    HeldMessage waiting_;  // a message that arrived, but not its turn yet
+    KernelListener* listener_ = nullptr;
+    std::string words_;  // the end of what it wrote before it was ready
+    bool started_ = false;
+    bool starved_ = false;  // a message waits for memory
+    bool held_ = false;     // everything waits for the listener
+    bool driver_broke_ = false;
+    bool control_closed_ = false;
+    bool dead_ = false;
+};
+
+}  // namespace cloister::agent

@@ -1,0 +1,156 @@
+#include "programs/agent/operations.h"
+
+#include <fmt/format.h>
+
+#include "base/ids.h"
+#include "base/limits.h"
+#include "programs/agent/json_slice.h"
+#include "wire/frame.h"
+
+namespace cloister::agent {
+namespace {
+
+// Of a request without its code.
+constexpr size_t kSmallPartMax = limits::kMiB;
+
+std::string id_field(FieldReader& in, std::string_view name) {
+    std::string id = in.required_string(name, kIdLength);
+    if (!is_id(id)) in.fail(name, fmt::format("`{}` is not an id", name));
+    return id;
+}
+
+std::string checked_path(FieldReader& in, std::string_view name, std::string path,
+                         const std::string& home) {
+    if (path.empty() || path.find('\0') != std::string::npos) {
+        in.fail(name, fmt::format("`{}` must be a path without a zero byte", name));
+    }
+    return path.starts_with('/') ? path : home + "/" + path;
+}
+
+StringMap env_field(FieldReader& in) {
+    StringMap env = in.optional_string_map("env", limits::kEnvEntriesMax, limits::kEnvBytesMax)
+                        .value_or(StringMap{});
+    for (const auto& [name, value] : env) {
+        const std::string all = name + value;
+        if (name.empty() || name.find('=') != std::string::npos ||
+            all.find('\0') != std::string::npos) {
+            in.fail("env", "`env`: a name must not be empty nor hold `=`, and nothing a zero byte");
+        }
+    }
+    return env;
+}
+
+std::string optional_path(FieldReader& in, std::string_view name, const std::string& home,
+                          std::string otherwise) {
+    const auto path = in.optional_string(name, limits::kPathMax);
+    return path ? checked_path(in, name, *path, home) : std::move(otherwise);
+}
+
+PrepareContext prepare_context(FieldReader& in, const std::string& home) {
+    PrepareContext op;
+    op.context = id_field(in, "context");
+    op.language = in.required_string("language", 32);
+    op.cwd = optional_path(in, "cwd", home, home);
+    op.env = env_field(in);
+    return op;
+}
+
+RunCode run_code(FieldReader& in, const std::string& home) {
+    RunCode op;
+    op.run = id_field(in, "run");
+    op.context = id_field(in, "context");
+    op.filename = in.optional_string("filename", limits::kPathMax);
+    op.argv = in.optional_strings("argv", limits::kArgvMax, limits::kEnvBytesMax);
+    op.env = env_field(in);
+    op.cwd = optional_path(in, "cwd", home, {});
+    const std::string stdin_word = in.optional_string("stdin", 16).value_or("none");
+    if (stdin_word != "none" && stdin_word != "stream") {
+        in.fail("stdin", "`stdin` must be `none` or `stream`");
+    }
+    op.stdin_mode = stdin_word == "stream" ? StdinMode::Stream : StdinMode::None;
+    op.timeout_ms =
+        in.optional_int("timeout_ms", limits::kRunTimeoutMinMs, limits::kRunTimeoutMaxMs)
+            .value_or(limits::kRunTimeoutDefaultMs);
+    op.output_max = static_cast<uint64_t>(
+        in.optional_int("output_max", 1, INT64_MAX).value_or(limits::kOutputMaxDefault));
+    op.artifacts = in.optional_bool("artifacts").value_or(false);
+    return op;
+}
+
+InterruptRun interrupt_run(FieldReader& in) {
+    InterruptRun op;
+    op.run = id_field(in, "run");
+    const std::string reason = in.optional_string("reason", 32).value_or("interrupted");
+    if (reason != "interrupted" && reason != "cancelled") {
+        in.fail("reason", "`reason` must be `interrupted` or `cancelled`");
+    }
+    op.cause = reason == "cancelled" ? StopCause::Cancelled : StopCause::Interrupted;
+    return op;
+}
+
+FileRead file_read(FieldReader& in, const std::string& home) {
+    FileRead op;
+    op.path = checked_path(in, "path", in.required_string("path", limits::kPathMax), home);
+    op.offset = static_cast<uint64_t>(in.optional_int("offset", 0, INT64_MAX).value_or(0));
+    if (const auto length = in.optional_int("length", 0, INT64_MAX)) {
+        op.length = static_cast<uint64_t>(*length);
+    }
+    return op;
+}
+
+FileWrite file_write(FieldReader& in, const std::string& home) {
+    FileWrite op;
+    op.path = checked_path(in, "path", in.required_string("path", limits::kPathMax), home);
+    op.mode = static_cast<mode_t>(in.optional_int("mode", 0, 0777).value_or(0644));
+    return op;
+}
+
+Result<Operation> by_name(FieldReader& in, const std::string& home) {
+    const std::string op = in.required_string("op", 32);
+    if (op == "hello") return Operation(Hello{});
+    if (op == "context.prepare") return Operation(prepare_context(in, home));
+    if (op == "context.delete") return Operation(DeleteContext{id_field(in, "context")});
+    if (op == "run") return Operation(run_code(in, home));
+    if (op == "run.interrupt") return Operation(interrupt_run(in));
+    if (op == "file.read") return Operation(file_read(in, home));
+    if (op == "file.write") return Operation(file_write(in, home));
+    return invalid_field("op", fmt::format("there is no operation `{}`", op));
+}
+
+// The same object without the member `code`, which may be megabytes.
+std::string without_code(const std::vector<JsonMember>& members) {
+    std::string text = "{";
+    for (const JsonMember& member : members) {
+        if (member.key == "code") continue;
+        if (text.size() > 1) text += ',';
+        text += fmt::format("\"{}\":{}", member.key, member.value);
+    }
+    return text + "}";
+}
+
+}  // namespace
+
+Result<Operation> decode_operation(const HeldMessage& frame, const std::string& home) {
+    if (frame->bytes[0] != static_cast<char>(FrameKind::Json)) {
+        return make_error(ErrorKind::InvalidArgument, "the first frame must be json, with an `op`");
+    }
+    const auto members = TRY(split_object(std::string_view(frame->bytes).substr(1)));
+    const std::string_view code = find_member(members, "code");
+    if (frame->bytes.size() - code.size() > kSmallPartMax) {
+        return make_error(ErrorKind::TooLarge, "a request without its code is at most 1 MiB");
+    }
+    const json::object object = TRY(parse_object(without_code(members)));
+    FieldReader in(object, "");
+    Operation operation = TRY(by_name(in, home));
+    auto* run = std::get_if<RunCode>(&operation);
+    if (run == nullptr && !code.empty()) in.fail("code", "`code` belongs to `run` only");
+    if (run != nullptr && !code.starts_with('"')) in.fail("code", "`code` must be a string");
+    TRY_OK(in.finish());
+    if (run != nullptr) {
+        run->request = frame;
+        run->code = code;
+    }
+    return operation;
+}
+
+}  // namespace cloister::agent

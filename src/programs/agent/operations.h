@@ -1,0 +1,59 @@
+// The operations of the agent protocol, decoded and checked.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "programs/agent/buffers.h"
+#include "programs/agent/file_ops.h"
+#include "programs/agent/outcome.h"
+#include "wire/json.h"
+
+namespace cloister::agent {
+
+struct Hello {};
+
+struct PrepareContext {
+    std::string context;
+    std::string language;
+    std::string cwd;  // absolute
+    StringMap env;
+};
+
+struct DeleteContext {
+    std::string context;
+};
+
+enum class StdinMode { None, Stream };
+
+struct RunCode {
+    std::string run;
+    std::string context;
+    // A slice of the request with the JSON string, passed on to the driver as it stands.
+    HeldMessage request;
+    std::string_view code;
+    std::optional<std::string> filename;
+    std::optional<std::vector<std::string>> argv;
+    StringMap env;
+    std::string cwd;  // absolute; empty: the context's
+    StdinMode stdin_mode = StdinMode::None;
+    int64_t timeout_ms = 0;
+    uint64_t output_max = 0;
+    bool artifacts = false;
+};
+
+struct InterruptRun {
+    std::string run;
+    StopCause cause = StopCause::Interrupted;
+};
+
+using Operation =
+    std::variant<Hello, PrepareContext, DeleteContext, RunCode, InterruptRun, FileRead, FileWrite>;
+
+// Decodes a connection's first frame (its kind byte, then its payload). Relative paths begin at
+// `home`. Errors name the field.
+Result<Operation> decode_operation(const HeldMessage& frame, const std::string& home);
+
+}  // namespace cloister::agent

@@ -1,0 +1,78 @@
+#include "programs/agent/operations.h"
+
+#include <gtest/gtest.h>
+
+namespace cloister::agent {
+namespace {
+
+Result<Operation> decode(const std::string& json) {
+    auto frame = std::make_shared<Held>();
+    frame->bytes = "\x01" + json;
+    return decode_operation(frame, "/home/user");
+}
+
+std::string field_at_fault(const std::string& json) {
+    const auto decoded = decode(json);
+    return decoded ? "none" : decoded.error().field;
+}
+
+constexpr const char* kRun =
+    R"({"op":"run","run":"aaaaaaaaaaaaaaaaaaaa","context":"bbbbbbbbbbbbbbbbbbbb","code":"1\n2")";
+
+TEST(Operations, ARunKeepsItsCodeAsItStands) {
+    const auto decoded = decode(
+        std::string(kRun) +
+        R"(,"argv":["a"],"env":{"K":"V"},"cwd":"sub","stdin":"stream","timeout_ms":5,"output_max":9,"artifacts":true})");
+    ASSERT_TRUE(decoded);
+    const auto& run = std::get<RunCode>(*decoded);
+    EXPECT_EQ(run.code, R"("1\n2")");
+    EXPECT_EQ(run.argv, std::vector<std::string>{"a"});
+    EXPECT_EQ(run.env.at("K"), "V");
+    EXPECT_EQ(run.cwd, "/home/user/sub");
+    EXPECT_EQ(run.stdin_mode, StdinMode::Stream);
+    EXPECT_EQ(run.timeout_ms, 5);
+    EXPECT_EQ(run.output_max, 9U);
+    EXPECT_TRUE(run.artifacts);
+    EXPECT_FALSE(run.filename);
+}
+
+TEST(Operations, HaveDefaults) {
+    const auto decoded = decode(std::string(kRun) + "}");
+    ASSERT_TRUE(decoded);
+    const auto& run = std::get<RunCode>(*decoded);
+    EXPECT_EQ(run.timeout_ms, limits::kRunTimeoutDefaultMs);
+    EXPECT_EQ(run.output_max, limits::kOutputMaxDefault);
+    EXPECT_EQ(run.stdin_mode, StdinMode::None);
+    EXPECT_FALSE(run.argv);
+}
+
+TEST(Operations, PathsBeginAtHome) {
+    const auto read = decode(R"({"op":"file.read","path":"a/b","offset":3})");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(std::get<FileRead>(*read).path, "/home/user/a/b");
+    EXPECT_EQ(std::get<FileRead>(*read).offset, 3U);
+    const auto write = decode(R"({"op":"file.write","path":"/tmp/x"})");
+    ASSERT_TRUE(write);
+    EXPECT_EQ(std::get<FileWrite>(*write).path, "/tmp/x");
+}
+
+TEST(Operations, NameTheFieldAtFault) {
+    EXPECT_EQ(field_at_fault(R"({"op":"dance"})"), "op");
+    EXPECT_EQ(field_at_fault(R"({"op":"hello","extra":1})"), "extra");
+    EXPECT_EQ(field_at_fault(R"({"op":"hello","code":"x"})"), "code");
+    EXPECT_EQ(field_at_fault(R"({"op":"context.delete","context":"../../x"})"), "context");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.read","path":"a\u0000b"})"), "path");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.write","path":"a","mode":4095})"), "mode");
+    EXPECT_EQ(field_at_fault(std::string(kRun) + R"(,"env":{"A=B":"1"}})"), "env");
+    EXPECT_EQ(field_at_fault(std::string(kRun) + R"(,"stdin":"maybe"})"), "stdin");
+    EXPECT_EQ(field_at_fault(std::string(kRun) + R"(,"timeout_ms":0})"), "timeout_ms");
+    EXPECT_EQ(
+        field_at_fault(R"({"op":"run.interrupt","run":"aaaaaaaaaaaaaaaaaaaa","reason":"boredom"})"),
+        "reason");
+    EXPECT_FALSE(decode("[1]"));
+    EXPECT_FALSE(decode(R"({"op":"run","run":"aaaaaaaaaaaaaaaaaaaa",)"
+                        R"("context":"bbbbbbbbbbbbbbbbbbbb","code":7})"));
+}
+
+}  // namespace
+}  // namespace cloister::agent

@@ -1,0 +1,355 @@
+#include "programs/agent/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/time.h"
+
+namespace cloister::agent {
+namespace {
+
+// An answer of a walk: all its paths with every character escaped, and the words around them.
+constexpr size_t kWalkTextMax = limits::kMiB;
+
+int64_t number_in(std::string_view text, int64_t otherwise) {
+    int64_t number = otherwise;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
+
+std::string string_list(const std::vector<std::string>& texts) {
+    std::string list = "[";
+    for (const std::string& text : texts) list += (list.size() > 1 ? "," : "") + json_quote(text);
+    return list + "]";
+}
+
+// What of the driver's message is passed on must have the type that the protocol promises: clients
+// rely on it, and the driver is user code in the end.
+std::string_view object_or_empty(std::string_view value) {
+    return value.starts_with('{') ? value : "{}";
+}
+std::string_view string_or_empty(std::string_view value) {
+    return value.starts_with('"') ? value : R"("")";
+}
+
+std::string request_head(const RunCode& op) {
+    std::string head = R"({"msg_type":"execute_request","content":{)";
+    if (op.filename) head += fmt::format("\"filename\":{},", json_quote(*op.filename));
+    if (op.argv) head += fmt::format("\"argv\":{},", string_list(*op.argv));
+    if (!op.cwd.empty()) head += fmt::format("\"cwd\":{},", json_quote(op.cwd));
+    std::string env;
+    for (const auto& [name, value] : op.env) {
+        env += fmt::format("{}{}:{}", env.empty() ? "" : ",", json_quote(name), json_quote(value));
+    }
+    return head + fmt::format(R"("env":{{{}}},"stdin":{},"code":)", env,
+                              op.stdin_mode == StdinMode::Stream);
+}
+
+}  // namespace
+
+Run::Run(RunCode op, Kernel& kernel, const UsageMeter& meter, FileHelper& files, os::Poller& poller,
+         std::string& cwd)
+    : op_(std::move(op)),
+      kernel_(kernel),
+      meter_(meter),
+      files_(files),
+      poller_(poller),
+      cwd_(cwd) {
+    facts_.timeout_ms = op_.timeout_ms;
+    facts_.output_max = op_.output_max;
+}
+
+Run::~Run() {
+    end_stdin();
+    if (walk_.open()) poller_.unwatch(walk_);
+    kernel_.set_listener(nullptr);
+    detach();
+}
+
+void Run::attach(Connection& client) {
+    client_ = &client;
+    client.on_frame = [this](const HeldMessage& frame) { on_client_frame(frame); };
+    client.on_input_end = [this] {
+        stdin_ended_ = true;
+        write_stdin();
+    };
+    client.on_gone = [this] {
+        client_ = nullptr;
+        end_stdin();
+    };
+}
+
+void Run::detach() {
+    if (client_ == nullptr) return;
+    Connection& client = *std::exchange(client_, nullptr);
+    client.on_frame = nullptr;
+    client.on_input_end = client.on_gone = nullptr;
+    client.finish();
+}
+
+Result<void> Run::begin() {
+    os::Fd passed;
+    if (op_.stdin_mode == StdinMode::Stream) {
+        os::Pipe pipe = TRY(os::make_pipe());
+        TRY_OK(os::set_blocking(pipe.write, os::Blocking::No));
+        stdin_ = std::move(pipe.write);
+        passed = std::move(pipe.read);
+        poller_.watch(stdin_, [this] { write_stdin(); }, os::Interest::None);
+    }
+    if (!op_.cwd.empty()) cwd_ = op_.cwd;
+    before_ = meter_.begin();
+    files_since_ = file_clock_now();
+    started_ms_ = steady_ms();
+    kernel_.set_listener(this);
+    event(R"({"event":"started"})");
+    const HeldMessage request = std::exchange(op_.request, nullptr);
+    return kernel_.send(request, {request_head(op_), op_.code, "}}"}, passed);
+}
+
+// --- stdin ---
+
+void Run::on_client_frame(const HeldMessage& frame) {
+    if (frame->bytes[0] != static_cast<char>(FrameKind::Stdin)) {
+        detach();  // whoever sends anything else does not speak the protocol
+        return;
+    }
+    const std::string_view bytes = std::string_view(frame->bytes).substr(1);
+    if (bytes.empty()) stdin_ended_ = true;
+    if (stdin_.open()) stdin_queue_.append(bytes);
+    write_stdin();
+}
+
+void Run::write_stdin() {
+    if (!stdin_.open()) return;
+    if (!stdin_queue_.write_to(stdin_)) return end_stdin();  // the code closed its end
+    if (stdin_ended_ && stdin_queue_.size() == 0) return end_stdin();
+    poller_.set_interest(stdin_,
+                         stdin_queue_.size() > 0 ? os::Interest::Write : os::Interest::None);
+    if (client_ == nullptr) return;
+    client_->set_reading(stdin_queue_.size() < limits::kStdinBuffered ? Connection::Reading::On
+                                                                      : Connection::Reading::Off);
+}
+
+void Run::end_stdin() {
+    if (!stdin_.open()) return;
+    poller_.unwatch(stdin_);
+    stdin_.reset();
+    stdin_queue_.clear();
+    // Frames that still come are read and thrown away.
+    if (client_ != nullptr) client_->set_reading(Connection::Reading::On);
+}
+
+// --- Events ---
+
+void Run::event(std::string_view json) {
+    if (client_ != nullptr) client_->send(FrameKind::Json, json);
+}
+
+bool Run::takes_output() const {
+    if (client_ == nullptr || phase_ != Phase::Running) return true;
+    return client_->queued() <
+           (stop_ms_ ? limits::kAgentOutputBufferedAtStop : limits::kAgentOutputBuffered);
+}
+
+// How many of `bytes` may still be shown.
+uint64_t Run::count_output(uint64_t bytes) {
+    const uint64_t shown = std::min(facts_.output_bytes, op_.output_max);
+    facts_.output_bytes += bytes;
+    if (facts_.output_bytes > op_.output_max) {
+        facts_.output_exceeded = true;
+        stop(StopCause::OutputLimit);
+    }
+    return std::min(bytes, op_.output_max - shown);
+}
+
+void Run::on_output(FrameKind stream, std::string_view bytes) {
+    if (phase_ != Phase::Running) return;
+    const std::string_view shown = bytes.substr(0, count_output(bytes.size()));
+    if (client_ != nullptr && !shown.empty()) client_->send(stream, shown);
+}
+
+void Run::on_message(const DriverMessage& message) {
+    if (phase_ != Phase::Running) return;
+    if (message.type == "status") {
+        busy_ = true;
+        interrupt_if_due(steady_ms());
+    } else if (message.type == "display_data") {
+        display(message, "display");
+    } else if (message.type == "update_display_data") {
+        display(message, "display_update");
+    } else if (message.type == "execute_result") {
+        display(message, "result");
+    } else if (message.type == "clear_output") {
+        const bool wait = find_member(message.content, "wait") == "true";
+        event(fmt::format(R"({{"event":"clear_output","wait":{}}})", wait));
+    } else if (message.type == "error") {
+        error(message);
+    } else if (message.type == "execute_reply") {
+        reply(message);
+    }
+}
+
+void Run::display(const DriverMessage& message, std::string_view name) {
+    const std::string_view data = object_or_empty(find_member(message.content, "data"));
+    if (count_output(data.size()) < data.size() || client_ == nullptr) return;
+    std::string tail;
+    if (name == "result") {
+        tail = fmt::format(R"(,"execution_count":{})",
+                           number_in(find_member(message.content, "execution_count"), 0));
+    }
+    const auto transient = split_object(find_member(message.content, "transient"));
+    const std::string_view id = transient ? find_member(*transient, "display_id") : "";
+    if (id.starts_with('"')) tail += fmt::format(R"(,"display_id":{})", id);
+    client_->send_json(message.held,
+                       {fmt::format(R"({{"event":"{}","data":)", name), data, R"(,"metadata":)",
+                        object_or_empty(find_member(message.content, "metadata")), tail, "}"});
+}
+
+void Run::error(const DriverMessage& message) {
+    const std::string_view trace = find_member(message.content, "traceback");
+    const int64_t line = number_in(find_member(message.content, "line"), 0);
+    if (client_ == nullptr) return;
+    client_->send_json(
+        message.held,
+        {R"({"event":"error","name":)", string_or_empty(find_member(message.content, "ename")),
+         R"(,"value":)", string_or_empty(find_member(message.content, "evalue")),
+         R"(,"traceback":)", trace.starts_with('[') ? trace : "[]",
+         line > 0 ? fmt::format(R"(,"line":{})", line) : "", "}"});
+}
+
+void Run::reply(const DriverMessage& message) {
+    const int64_t code = number_in(find_member(message.content, "exit_code"), 1);
+    facts_.reply_exit_code = static_cast<int>(code & 0xFF);
+    execution_count_ = number_in(find_member(message.content, "execution_count"), 0);
+    collect();
+    const std::string_view cwd = plain_string(find_member(message.content, "cwd"));
+    if (cwd.starts_with('/')) cwd_ = cwd;
+}
+
+void Run::on_death(const os::ChildEnd& end) {
+    if (phase_ != Phase::Running) return;
+    facts_.died = true;
+    facts_.exit_code = end.exit_code;
+    facts_.signal = end.signal;
+    facts_.driver_broke = kernel_.driver_broke();
+    collect();
+}
+
+// --- Stopping ---
+
+void Run::stop(StopCause cause) {
+    if (phase_ != Phase::Running) return;
+    facts_.stopped = weightier(facts_.stopped, cause);
+    if (stop_ms_) return;
+    stop_ms_ = steady_ms();
+    interrupt_if_due(*stop_ms_);
+}
+
+void Run::interrupt_if_due(int64_t now_ms) {
+    // Before the driver is in the code an interrupt would be lost.
+    if (!stop_ms_ || interrupted_ || !busy_) return;
+    interrupted_ = true;
+    kernel_.interrupt();
+    step("interrupt", now_ms);
+}
+
+void Run::kill_if_due(int64_t now_ms) {
+    if (!stop_ms_ || now_ms < *stop_ms_ + limits::kInterruptGraceMs) return;
+    if (!kill_ms_) {
+        kill_ms_ = now_ms;
+        kernel_.kill();
+        step("kill", now_ms);
+    } else if (now_ms >= *kill_ms_ + limits::kKillGraceMs) {
+        on_death(
+            {.pid = kernel_.pid(), .exit_code = 0, .signal = SIGKILL});  // it does not even die
+    }
+}
+
+void Run::step(std::string_view action, int64_t now_ms) {
+    event(fmt::format(R"({{"event":"step","action":"{}","after_ms":{}}})", action,
+                      now_ms - started_ms_));
+}
+
+void Run::tick(int64_t now_ms) {
+    if (phase_ == Phase::Running) {
+        if (now_ms >= started_ms_ + op_.timeout_ms) stop(StopCause::Timeout);
+        kill_if_due(now_ms);
+    } else if (phase_ == Phase::Collecting && now_ms >= walk_deadline_ms_) {
+        files_.stop();  // stopped, or on a disk that does not answer
+        end({});
+    }
+}
+
+std::optional<int64_t> Run::next_deadline() const {
+    if (phase_ == Phase::Over) return std::nullopt;
+    if (phase_ == Phase::Collecting) return walk_deadline_ms_;
+    if (kill_ms_) return *kill_ms_ + limits::kKillGraceMs;
+    const int64_t timeout = started_ms_ + op_.timeout_ms;
+    if (stop_ms_) {
+        const int64_t kill = *stop_ms_ + limits::kInterruptGraceMs;
+        return facts_.stopped == StopCause::Timeout ? kill : std::min(kill, timeout);
+    }
+    return timeout;
+}
+
+// --- The end ---
+
+void Run::collect() {
+    phase_ = Phase::Collecting;
+    facts_.wall_ms = steady_ms() - started_ms_;
+    facts_.used = meter_.since(before_);
+    end_stdin();
+    if (!op_.artifacts) return end({});
+    start_walk();
+}
+
+void Run::start_walk() {
+    const int64_t most = stop_ms_ ? limits::kArtifactWalkAtStopMs : limits::kArtifactWalkMs;
+    walk_deadline_ms_ = steady_ms() + 2 * most;
+    auto pipe = os::make_pipe(os::Blocking::No);
+    if (!pipe) return end({});
+    const WalkRequest request{.directory = cwd_, .since = files_since_, .time_max_ms = most};
+    if (!files_.start(request, pipe->write)) return end({});
+    walk_ = std::move(pipe->read);
+    poller_.watch(walk_, [this] { read_walk(); });
+}
+
+void Run::read_walk() {
+    std::array<char, limits::kStreamChunk> chunk;
+    const ssize_t got = ::read(walk_.get(), chunk.data(), chunk.size());
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got > 0 && walk_text_.size() < kWalkTextMax) {
+        walk_text_.append(chunk.data(), static_cast<size_t>(got));
+        return;
+    }
+    end(walk_text_);
+}
+
+void Run::end(std::string_view walked) {
+    phase_ = Phase::Over;
+    kernel_.set_listener(nullptr);
+    const RunEnd end = outcome_of(facts_);
+    const auto members = split_object(walked);
+    const std::string_view artifacts = members ? find_member(*members, "artifacts") : "";
+    const std::string exit_code = end.exit_code ? std::to_string(*end.exit_code) : "null";
+    event(fmt::format(
+        R"({{"event":"ended","reason":"{}","exit_code":{},"message":{},"state_lost":{},)"
+        R"("limits_hit":{},"usage":{{"wall_ms":{},"cpu_ms":{},"memory_peak_bytes":{},)"
+        R"("output_bytes":{}}},"artifacts":{},"artifacts_left_out":{},"execution_count":{}}})",
+        to_string(end.reason), exit_code, json_quote(end.message), end.state_lost,
+        string_list(end.limits_hit), end.usage.wall_ms, end.usage.cpu_ms,
+        end.usage.memory_peak_bytes, end.usage.output_bytes,
+        artifacts.starts_with('[') ? artifacts : "[]",
+        members ? number_in(find_member(*members, "left_out"), 0) : 0, execution_count_));
+    detach();
+}
+
+}  // namespace cloister::agent

@@ -1,0 +1,103 @@
+// Run: one execution of code in a kernel, from `started` to `ended`. A state machine over the
+// kernel's messages, the client's frames and time.
+//
+//     Run run(std::move(op), kernel, parts, poller);
+//     run.attach(connection);       // the client; may go away at any time
+//     run.begin();
+//     … run.tick(steady_ms()) when next_deadline() has come …
+//     if (run.is_over()) …          // `ended` was sent
+//
+// Stopping, whatever the cause: SIGINT, kInterruptGraceMs later SIGKILL for the kernel and all that
+// descends from it, kKillGraceMs later the kernel is given up.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "programs/agent/connection.h"
+#include "programs/agent/file_helper.h"
+#include "programs/agent/kernel.h"
+#include "programs/agent/operations.h"
+#include "programs/agent/outcome.h"
+#include "programs/agent/usage.h"
+
+namespace cloister::agent {
+
+class Run : public KernelListener {
+  public:
+    // `cwd` is where the kernel is now; if the run moves it, the new place is written there.
+    Run(RunCode op, Kernel& kernel, const UsageMeter& meter, FileHelper& files, os::Poller& poller,
+        std::string& cwd);
+    ~Run() override;
+    Run(const Run&) = delete;
+
+    void attach(Connection& client);
+    Result<void> begin();
+    void stop(StopCause cause);
+    void tick(int64_t now_ms);
+    std::optional<int64_t> next_deadline() const;
+    bool is_over() const { return phase_ == Phase::Over; }
+    const std::string& id() const { return op_.run; }
+
+    void on_output(FrameKind stream, std::string_view bytes) override;
+    void on_message(const DriverMessage& message) override;
+    void on_death(const os::ChildEnd& end) override;
+    bool takes_output() const override;
+
+  private:
+    enum class Phase {
+        Running,
+        Collecting,  // the code is over; the changed files are looked up
+        Over,        // `ended` was sent
+    };
+
+    void detach();
+    // --- stdin ---
+    void on_client_frame(const HeldMessage& frame);
+    void end_stdin();
+    void write_stdin();
+    // --- events ---
+    void event(std::string_view json);
+    void display(const DriverMessage& message, std::string_view name);
+    void error(const DriverMessage& message);
+    void reply(const DriverMessage& message);
+    uint64_t count_output(uint64_t bytes);
+    // --- stopping ---
+    void interrupt_if_due(int64_t now_ms);
+    void kill_if_due(int64_t now_ms);
+    void step(std::string_view action, int64_t now_ms);
+    // --- the end ---
+    void collect();
+    void start_walk();
+    void read_walk();
+    void end(std::string_view walked);
+
+    RunCode op_;
+    Kernel& kernel_;
+    const UsageMeter& meter_;
+    FileHelper& files_;
+    os::Poller& poller_;
+    std::string& cwd_;
+    Connection* client_ = nullptr;
+
+    Phase phase_ = Phase::Running;
+    RunFacts facts_;
+    Counters before_;
+    timespec files_since_{};
+    int64_t started_ms_ = 0;
+    int64_t execution_count_ = 0;
+
+    bool busy_ = false;  // the driver has begun: from now on an interrupt reaches the code
+    std::optional<int64_t> stop_ms_, kill_ms_;  // when these began
+    bool interrupted_ = false;
+
+    os::Fd stdin_;
+    OutQueue stdin_queue_;
+    bool stdin_ended_ = false;
+
+    os::Fd walk_;  // takes the answer of the walk
+    std::string walk_text_;
+    int64_t walk_deadline_ms_ = 0;
+};
+
+}  // namespace cloister::agent

@@ -1,0 +1,196 @@
+#include "programs/agent/user_process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "os/privileges.h"
+
+namespace cloister::agent {
+namespace {
+
+// The children of a fork bomb may be born while we look: look again, but not for ever.
+constexpr int kKillRounds = 8;
+// Where a child keeps the pipe for its failure: above all numbers that a program gets.
+constexpr int kReportFd = 64;
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+    std::vector<char*> pointers;
+    for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+void reset_signals() {
+    for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void limit_cores() {
+    // Limit 1 and not 0: a handler that takes cores through a pipe ignores 0. The soft limit can
+    // only go down from what the sandbox was born with.
+    rlimit now{};
+    ::getrlimit(RLIMIT_CORE, &now);
+    const rlim_t most = std::min<rlim_t>(now.rlim_max, 1);
+    const rlimit wanted{.rlim_cur = most, .rlim_max = most};
+    ::setrlimit(RLIMIT_CORE, &wanted);
+}
+
+// Moves `fds` to 0, 1, 2 …; first far up, so that none is overwritten before it was moved.
+bool arrange_fds(const std::vector<const os::Fd*>& fds, int first_high, std::vector<int>& high) {
+    for (size_t i = 0; i < fds.size(); ++i) {
+        high[i] = ::fcntl(fds[i]->get(), F_DUPFD_CLOEXEC, first_high);
+        if (high[i] < 0) return false;
+    }
+    for (size_t i = 0; i < fds.size(); ++i) {
+        if (::dup2(high[i], static_cast<int>(i)) < 0) return false;
+    }
+    return true;
+}
+
+// The parent of a process, from the text of /proc/PID/stat: "PID (NAME) STATE PARENT …", where the
+// name may hold anything.
+pid_t parent_in(std::string_view stat) {
+    const size_t name_end = stat.rfind(')');
+    if (name_end == std::string_view::npos || name_end + 4 >= stat.size()) return 0;
+    const std::string_view rest = stat.substr(name_end + 4);
+    pid_t parent = 0;
+    std::from_chars(rest.data(), rest.data() + rest.size(), parent);
+    return parent;
+}
+
+std::map<pid_t, pid_t> all_parents() {
+    std::map<pid_t, pid_t> parents;
+    const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);
+    if (!proc) return parents;
+    while (const dirent* entry = ::readdir(proc.get())) {
+        const std::string_view name = entry->d_name;
+        pid_t pid = 0;
+        const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
+        if (parsed.ptr != name.data() + name.size()) continue;
+        const auto stat = os::read_file(fmt::format("/proc/{}/stat", pid), 4096);
+        if (stat) parents[pid] = parent_in(*stat);
+    }
+    return parents;
+}
+
+Result<pid_t> fork_child() {
+    const pid_t pid = ::fork();
+    if (pid < 0) return last_os_failure("forking in the agent");
+    return pid;
+}
+
+bool leads_to(const std::map<pid_t, pid_t>& parents, pid_t pid, pid_t ancestor) {
+    // Bounded: pids may have been reused while the table was read, so it may hold a circle.
+    for (size_t steps = 0; steps <= parents.size(); ++steps) {
+        const auto found = parents.find(pid);
+        if (found == parents.end()) return false;
+        pid = found->second;
+        if (pid == ancestor) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+std::vector<pid_t> descendants_of(pid_t ancestor) {
+    const std::map<pid_t, pid_t> parents = all_parents();
+    std::vector<pid_t> found;
+    for (const auto& [pid, parent] : parents) {
+        if (leads_to(parents, pid, ancestor)) found.push_back(pid);
+    }
+    return found;
+}
+
+void kill_family(pid_t leader) {
+    // Stopped first, and killed last: its children would lose their ancestor with it.
+    ::kill(leader, SIGSTOP);
+    size_t before = 0;
+    for (int round = 0; round < kKillRounds; ++round) {
+        const std::vector<pid_t> family = descendants_of(leader);
+        for (const pid_t pid : family) ::kill(pid, SIGKILL);
+        if (family.size() <= before) break;
+        before = family.size();
+    }
+    ::kill(-leader, SIGKILL);
+    ::kill(leader, SIGKILL);
+}
+
+const char* UserProcesses::become_user() const {
+    for (const os::Fd& procs : birth_.procs) {
+        if (::write(procs.get(), "0", 1) != 1) return "entering the sandbox's cgroup";
+    }
+    if (::setsid() < 0) return "starting a session";
+    limit_cores();
+    ::umask(022);
+    if ((errno = os::drop_capability_bounds()) != 0) return "dropping capabilities";
+    if ((errno = os::become_id(limits::kUserId)) != 0) return "becoming the user";
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "setting no_new_privs";
+    return nullptr;
+}
+
+const char* UserProcesses::prepare(const Program& program, int report) const {
+    if (const char* failed = become_user()) return failed;
+    if (::chdir(program.cwd.c_str()) != 0) return "entering the working directory";
+    std::vector<int> high(program.fds.size());
+    if (!arrange_fds(program.fds, report + 1, high)) return "arranging descriptors";
+    ::close_range(static_cast<unsigned>(program.fds.size()), static_cast<unsigned>(report) - 1, 0);
+    ::close_range(static_cast<unsigned>(report) + 1, ~0U, 0);
+    reset_signals();
+    const std::string& filter = birth_.final_filter;
+    if (!filter.empty() && (errno = os::load_filter(filter.data(), filter.size())) != 0) {
+        return "loading the filter of system calls";
+    }
+    return nullptr;
+}
+
+void UserProcesses::execute(const Program& program, const os::Fd& failure) const {
+    const std::vector<char*> argv = pointers_to(program.argv), env = pointers_to(program.env);
+    const int report = ::fcntl(failure.get(), F_DUPFD_CLOEXEC, kReportFd);
+    const char* failed = prepare(program, report);
+    if (failed == nullptr) {
+        ::execve(argv[0], argv.data(), env.data());
+        failed = "executing the interpreter";
+    }
+    ::dprintf(report, "%s: %s", failed, std::strerror(errno));
+    ::_exit(127);
+}
+
+Result<pid_t> UserProcesses::start(const Program& program, os::Fd& failure) const {
+    os::Pipe report = TRY(os::make_pipe(os::Blocking::No));
+    const pid_t pid = TRY(fork_child());
+    if (pid == 0) execute(program, report.write);
+    failure = std::move(report.read);
+    return pid;
+}
+
+Result<pid_t> UserProcesses::start_worker(const os::Fd& kept,
+                                          const std::function<void(os::Fd)>& work) const {
+    constexpr int kKept = 3;
+    const pid_t pid = TRY(fork_child());
+    if (pid > 0) return pid;
+    if (become_user() != nullptr || ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) ::_exit(127);
+    if (::dup2(kept.get(), kKept) < 0) ::_exit(127);
+    ::close_range(kKept + 1, ~0U, 0);
+    reset_signals();
+    std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGCHLD, SIG_IGN);  // children of a worker are reaped by the kernel
+    work(os::Fd(kKept));
+    ::_exit(0);
+}
+
+}  // namespace cloister::agent

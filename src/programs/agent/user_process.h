@@ -1,0 +1,52 @@
+// Processes of the sandbox's user: how they are started, and how a whole family of them is ended.
+//
+// Each of them is in the `user` cgroup, is user 1000 without any capability, cannot gain any, and
+// has the `final` filter; none inherits a descriptor of the agent that it was not given.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "programs/agent/birth_record.h"
+
+namespace cloister::agent {
+
+struct Program {
+    std::vector<std::string> argv;
+    std::vector<std::string> env;  // NAME=VALUE
+    std::string cwd;
+    // Becomes 0, 1, 2, 3 … of the program, in this order.
+    std::vector<const os::Fd*> fds;
+};
+
+class UserProcesses {
+  public:
+    explicit UserProcesses(const Birth& birth) : birth_(birth) {}
+
+    // Starts a program in a session and process group of its own. `failure` becomes readable with
+    // one sentence if it could not be executed, else it closes.
+    Result<pid_t> start(const Program& program, os::Fd& failure) const;
+
+    // Forks a child of our own code that becomes the user and runs `work` with a duplicate of
+    // `kept` as its only descriptor. It is not the user's to look into.
+    Result<pid_t> start_worker(const os::Fd& kept, const std::function<void(os::Fd)>& work) const;
+
+  private:
+    // Answers the name of the step that failed, or nullptr.
+    const char* become_user() const;
+    const char* prepare(const Program& program, int report) const;
+    [[noreturn]] void execute(const Program& program, const os::Fd& failure) const;
+
+    const Birth& birth_;
+};
+
+// SIGKILL for `leader`, its process group, and all that descend from it, also in other sessions.
+void kill_family(pid_t leader);
+// The processes that descend from `ancestor`, itself left out.
+std::vector<pid_t> descendants_of(pid_t ancestor);
+
+}  // namespace cloister::agent
