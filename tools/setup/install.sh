@@ -44,8 +44,8 @@ start_service_script() {
     cat <<SH
 #!/bin/sh
 # Starts Cloister's service in the background; it leaves after 10 idle minutes. Written by ./dev setup.
-export CLOISTER_IMAGE='$("$repo/images/build" --cache "$cache" --print-path)'
-exec $installed/bin/cloister serve --data '$data' --detach --idle-exit 600
+export CLOISTER_IMAGE='$(image_path)'
+exec $installed/bin/cloister serve --data '$data' --detach --quiet --idle-exit 600
 SH
 }
 

@@ -19,6 +19,9 @@ lacking() { note "$@"; exit 69; } # the machine lacks something
 
 need_programs() { [ -x "$programs/cloister" ] || lacking "Cloister is not set up here; run: sudo ./dev setup"; }
 
+# Where the base image of this recipe is, or would be.
+image_path() { "$repo/images/build" --cache "$cache" --print-path; }
+
 # Runs a command as the owner of the clone, to whom everything in it must belong.
 as_owner() {
     local uid gid home

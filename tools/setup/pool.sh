@@ -5,4 +5,4 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 exec "$installed/bin/cloister-warden" prepare --data "$data" --runtime "$installed/runtime" \
-    --image "$("$repo/images/build" --cache "$cache" --print-path)"
+    --image "$(image_path)"

@@ -87,14 +87,14 @@ check_disk() {
 disk_needs() {
     [ -z "$(missing_packages build)" ] || echo /usr 1500
     [ -e "$programs/cloister" ] || echo "$repo" 800
-    [ -e "$("$repo/images/build" --cache "$cache" --print-path)" ] || echo "$cache" 1800
+    [ -e "$(image_path)" ] || echo "$cache" 1800
     [ -e "$data/pool.img" ] || echo "$data" 4000
 }
 
 # Only when something is to be fetched. Without curl or Python, a connection is what can be tried.
 check_mirrors() {
     local fetch_image=no url
-    [ -e "$("$repo/images/build" --cache "$cache" --print-path)" ] || fetch_image=yes
+    [ -e "$(image_path)" ] || fetch_image=yes
     [ -n "$(missing_packages build)" ] || [ $fetch_image = yes ] || return 0
     while read -r url; do
         reachable "$url" || problem "the package mirror $url does not answer" \
