@@ -243,23 +243,20 @@ void Context::disconnect() {
 Context::Guard Context::check_guard(int64_t now_steady_ms) {
     if (now_steady_ms < guard_at_) return Guard::Fine;
     guard_at_ = now_steady_ms + kGuardMs;
-    switch (std::exchange(patience_,
-                          patience_ == Patience::Whole ? Patience::Hurried : Patience::Killed)) {
-        case Patience::Whole:
-            hurry();
-            return Guard::Fine;
-        case Patience::Hurried:
-            return Guard::Kill;
-        case Patience::Killed:
-            disconnect();
-            return Guard::Fine;
+    if (active_ && active_->log()->held_back()) {
+        hurry();
+        return Guard::Fine;
     }
-    return Guard::Fine;
+    if (std::exchange(killed_, true)) {
+        disconnect();
+        return Guard::Fine;
+    }
+    return Guard::Kill;
 }
 
 void Context::set_guard(int64_t after_ms) {
     guard_at_ = steady_ms() + after_ms + kGuardMs;
-    patience_ = Patience::Whole;
+    killed_ = false;
 }
 
 }  // namespace cloister::engine

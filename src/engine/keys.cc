@@ -35,7 +35,8 @@ bool same(const std::string& a, const std::string& b) {
 Error not_a_key() {
     return make_error(
         ErrorKind::Unauthenticated,
-        "this is not a valid key (or it was revoked): make one with `cloister key create`");
+        "this is not a valid key, or it was revoked: send `Authorization: Bearer e2b_…` with a key "
+        "of `cloister key create`");
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ void Run::write(OutputStream stream, std::string_view bytes) {
 void Run::append_text(OutputStream stream, const std::string& text) {
     if (text.empty()) return;
     log_->append(stream == OutputStream::Stdout ? "stdout" : "stderr",
-                 "{\"text\":" + json::serialize(json::string_view(text)) + "}");
+                 "{\"text\":" + json::serialize(json::string_view(text)) + "}", text.size());
 }
 
 void Run::on_started() {

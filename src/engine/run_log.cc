@@ -55,10 +55,15 @@ void RunLog::Reader::done(const std::vector<Event>& events) {
 }
 
 void RunLog::append(std::string_view type, std::string data) {
+    const size_t bytes = data.size();
+    append(type, std::move(data), bytes);
+}
+
+void RunLog::append(std::string_view type, std::string data, size_t output_bytes) {
     const size_t cost = data.size() + kEventOverhead;
     events_.push_back(
         Kept{.type = std::string(type), .data = std::move(data), .bytes_before = total_bytes_});
-    total_bytes_ += events_.back().data.size();
+    total_bytes_ += output_bytes;
     bytes_ += cost;
     trim();
     changed_.notify_all();
@@ -70,7 +75,7 @@ void RunLog::close() {
 }
 
 Task<void> RunLog::room() {
-    while (!hurry_ && reader_lags()) co_await changed_.wait();
+    while (held_back()) co_await changed_.wait();
 }
 
 void RunLog::hurry() {

@@ -54,6 +54,9 @@ class RunLog : public std::enable_shared_from_this<RunLog> {
         uint64_t after_;  // the number of the last event that was read
     };
 
+    // `output_bytes`: what a reader that missed this event has missed of the run's output; for
+    // events that hold no text of a stream, the size of their data.
+    void append(std::string_view type, std::string data, size_t output_bytes);
     void append(std::string_view type, std::string data);
     // No event comes behind the last one; readers that have read it are at the end.
     void close();
@@ -63,6 +66,8 @@ class RunLog : public std::enable_shared_from_this<RunLog> {
     Reader attach(uint64_t after) { return Reader(shared_from_this(), after); }
     // Waits while an attached reader is too far behind.
     Task<void> room();
+    // Whether room() would wait now.
+    bool held_back() const { return !hurry_ && reader_lags(); }
     // From now on room() does not wait any more: the run is past its time and has to come to its
     // end.
     void hurry();
@@ -73,7 +78,7 @@ class RunLog : public std::enable_shared_from_this<RunLog> {
   private:
     struct Kept {
         std::string type, data;
-        uint64_t bytes_before = 0;  // of all events before this one
+        uint64_t bytes_before = 0;  // output bytes of all events before this one
     };
 
     uint64_t bytes_up_to(uint64_t number) const;

@@ -47,6 +47,8 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     const std::string& project() const { return project_; }
     const std::string& id() const { return id_; }
     const SandboxSpec& spec() const { return spec_; }
+    uint64_t number() const { return number_; }  // in the order of creation
+    void set_number(uint64_t number) { number_ = number; }
     const std::string& agent_socket() const { return agent_socket_; }
     int64_t created_ms() const { return created_ms_; }
     SandboxState state() const { return state_; }
@@ -93,6 +95,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     std::map<std::string, std::shared_ptr<Context>> contexts_;  // by language
     std::optional<Death> death_;
     size_t users_ = 0;
+    uint64_t number_ = 0;
     int64_t last_used_;  // steady
     int64_t create_ms_ = 0;
 };

@@ -83,7 +83,8 @@ SandboxInfo info_of(const Sandbox& sandbox) {
     return {.id = sandbox.id(),
             .state = sandbox.state(),
             .spec = sandbox.spec(),
-            .created_ms = sandbox.created_ms()};
+            .created_ms = sandbox.created_ms(),
+            .number = sandbox.number()};
 }
 
 Sandboxes::Sandboxes(std::string data, std::shared_ptr<store::Store> store,
@@ -107,6 +108,7 @@ Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSp
         [weak = weak_from_this()](std::shared_ptr<Sandbox> lost, Death death) {
             if (const auto self = weak.lock()) self->on_lost(std::move(lost), std::move(death));
         });
+    sandbox->set_number(++made_);
     TRY_OK(store_->add_sandbox(row_of(*sandbox)));
     live_.emplace(key_of(sandbox->project(), id), sandbox);
     return sandbox;
@@ -173,7 +175,7 @@ std::vector<SandboxInfo> Sandboxes::list(std::string_view project) const {
             sandbox->state() == SandboxState::Running && sandbox->project() == project;
         if (shown) out.push_back(info_of(*sandbox));
     }
-    std::ranges::sort(out, std::greater(), &SandboxInfo::created_ms);
+    std::ranges::sort(out, std::greater(), &SandboxInfo::number);
     return out;
 }
 

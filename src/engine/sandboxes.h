@@ -25,6 +25,7 @@ struct SandboxInfo {
     SandboxState state = SandboxState::Dead;
     SandboxSpec spec;  // without env
     int64_t created_ms = 0;
+    uint64_t number = 0;  // in the order of creation, of live ones
 };
 
 class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
@@ -66,6 +67,7 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     const std::shared_ptr<store::Store> store_;
     const std::shared_ptr<WardenClient> warden_;
     std::unordered_map<std::string, std::shared_ptr<Sandbox>> live_;  // by project/id
+    uint64_t made_ = 0;
 };
 
 SandboxInfo info_of(const Sandbox& sandbox);

@@ -16,7 +16,7 @@ Task<Result<engine::OpenFile>> read_file(engine::Engine& engine, engine::Princip
     if (!sandbox) co_return sandbox.error();
     const auto use = std::make_shared<engine::Sandbox::Use>(*sandbox);
     auto file = co_await engine::read_file((*sandbox)->agent_socket(), input.path);
-    if (!file) co_return std::move(file).error();
+    if (!file) co_return of_path(file.error());
     // Whoever reads keeps the sandbox in use until the last piece.
     file->next = [use, next = std::move(file->next)] { return next(); };
     co_return file;

@@ -50,6 +50,19 @@ Result<void> check_path(std::string_view field, std::string_view path) {
         fmt::format("`{}` must be a path of 1 to {} bytes of UTF-8 without NUL", field, kPathMax));
 }
 
+std::string absolute(std::string_view path) {
+    return path.starts_with('/') ? std::string(path) : "/home/user/" + std::string(path);
+}
+
+Error of_path(Error error) {
+    const bool other_path_helps =
+        error.kind == ErrorKind::InvalidArgument || error.kind == ErrorKind::FailedPrecondition ||
+        error.kind == ErrorKind::PermissionDenied || error.kind == ErrorKind::AlreadyExists;
+    if (other_path_helps) return invalid_field("path", std::move(error.message));
+    if (error.kind == ErrorKind::ResourceExhausted) error.kind = ErrorKind::TooLarge;
+    return error;
+}
+
 Result<void> check_run(const engine::RunSpec& spec) {
     if (spec.language != "python") {
         return invalid_field(

@@ -17,6 +17,10 @@ Result<void> check_id(std::string_view noun, std::string_view id);
 Result<void> check_env(std::string_view field, const StringMap& env);
 // A path inside a sandbox: UTF-8, not empty, without NUL, at most 4096 bytes.
 Result<void> check_path(std::string_view field, std::string_view path);
+// "a.txt" → "/home/user/a.txt"
+std::string absolute(std::string_view path);
+// An agent's error about a file, with the path as the field at fault where another path would help.
+Error of_path(Error error);
 Result<void> check_run(const engine::RunSpec& spec);
 
 }  // namespace cloister::ops

@@ -7,8 +7,11 @@
 
 namespace cloister::ops {
 
-// Answers the size.
-Task<Result<uint64_t>> write_file(engine::Engine& engine, engine::Principal caller, FileInput input,
-                                  engine::ByteSource source);
+struct WrittenFile {
+    std::string path;  // absolute
+    uint64_t size = 0;
+};
+Task<Result<WrittenFile>> write_file(engine::Engine& engine, engine::Principal caller,
+                                     FileInput input, engine::ByteSource source);
 
 }  // namespace cloister::ops

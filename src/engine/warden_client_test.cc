@@ -1,0 +1,71 @@
+#include "engine/warden_client.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/test_fakes.h"
+
+namespace cloister::engine {
+namespace {
+
+Task<void> without_warden(Checks&) {
+    const DataDirectory data;
+    const auto client = std::make_shared<WardenClient>(layout::warden_socket(data.path()));
+    client->start();
+    const auto answer = co_await client->hello();
+    EXPECT_EQ(answer.error().kind, ErrorKind::Unavailable);
+    EXPECT_FALSE(client->base_template());
+    client->stop();
+}
+TEST(WardenClient, WithoutAWardenRequestsFailAtOnce) {
+    on_loop(without_warden);
+}
+
+Task<void> ask_status(std::shared_ptr<WardenClient> client, size_t* answered) {
+    const auto facts = co_await client->hello();
+    if (facts && facts->host_cpus == 2) ++*answered;
+}
+
+Task<void> overlapping(Checks& checks) {
+    const DataDirectory data;
+    const auto warden = FakeWarden::start(data.path());
+    const auto client = std::make_shared<WardenClient>(layout::warden_socket(data.path()));
+    client->start();
+    while (!client->base_template()) co_await checks.settle();
+    size_t answered = 0;
+    for (int i = 0; i < 100; ++i) spawn(ask_status(client, &answered));
+    co_await checks.settle();
+    EXPECT_EQ(answered, 100U);
+    EXPECT_TRUE((co_await client->list())->empty());
+    client->stop();
+    warden->stop();
+    co_await checks.settle();
+}
+TEST(WardenClient, RequestsMayOverlap) {
+    on_loop(overlapping);
+}
+
+Task<void> breaking(Checks& checks) {
+    const DataDirectory data;
+    const auto warden = FakeWarden::start(data.path());
+    const auto client = std::make_shared<WardenClient>(layout::warden_socket(data.path()), 200);
+    int connected = 0;
+    client->on_connected([&connected] { ++connected; });
+    client->start();
+    while (connected == 0) co_await checks.settle();
+    warden->silent = true;
+    EXPECT_EQ((co_await client->hello()).error().kind, ErrorKind::DeadlineExceeded);
+    warden->silent = false;
+    warden->break_off();
+    for (int i = 0; i < 100 && connected < 2; ++i) co_await checks.settle();
+    EXPECT_EQ(connected, 2);
+    EXPECT_TRUE(co_await client->hello());
+    client->stop();
+    warden->stop();
+    co_await checks.settle();
+}
+TEST(WardenClient, ItConnectsAgainAndGivesUpOnSilence) {
+    on_loop(breaking);
+}
+
+}  // namespace
+}  // namespace cloister::engine

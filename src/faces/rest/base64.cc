@@ -1,0 +1,38 @@
+#include "faces/rest/base64.h"
+
+#include <cstdint>
+
+namespace cloister::rest {
+namespace {
+
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+size_t padding_of(std::string_view text) {
+    if (text.ends_with("==")) return 2;
+    return text.ends_with('=') ? 1 : 0;
+}
+
+}  // namespace
+
+std::optional<std::string> base64_decode(std::string_view text) {
+    if (text.size() % 4 != 0) return std::nullopt;
+    text.remove_suffix(padding_of(text));
+    std::string out;
+    out.reserve(text.size() / 4 * 3 + 2);
+    uint32_t bits = 0;
+    int held = 0;  // bits that are not in `out` yet
+    for (const char c : text) {
+        const size_t value = kAlphabet.find(c);
+        if (value == std::string_view::npos) return std::nullopt;
+        bits = (bits << 6 | static_cast<uint32_t>(value)) & 0xFFFF;
+        held += 6;
+        if (held < 8) continue;
+        held -= 8;
+        out += static_cast<char>(bits >> held & 0xFF);
+    }
+    const bool clean = (bits & ((1U << held) - 1)) == 0 && held < 6;
+    return clean ? std::optional(std::move(out)) : std::nullopt;
+}
+
+}  // namespace cloister::rest

@@ -1,0 +1,14 @@
+// Base64 with padding (RFC 4648 §4), for bytes inside JSON.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace cloister::rest {
+
+// nullopt for anything that is not exactly one encoding: other characters, wrong length, bits
+// behind the end.
+std::optional<std::string> base64_decode(std::string_view text);
+
+}  // namespace cloister::rest

@@ -1,0 +1,61 @@
+#include "faces/rest/body.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/limits.h"
+
+namespace cloister::rest {
+namespace {
+
+struct Upload {
+    http::Request& request;
+    uint64_t left;
+    uint64_t max_bytes;
+
+    Task<Result<std::string>> next() {
+        Result<std::string> piece = co_await request.read_some(limits::kStreamChunk);
+        if (!piece) co_return piece;
+        if (piece->size() > left) {
+            co_return make_error(ErrorKind::TooLarge,
+                                 fmt::format("the body is over the limit of {} bytes", max_bytes));
+        }
+        left -= piece->size();
+        co_return piece;
+    }
+};
+
+}  // namespace
+
+Task<Result<std::string>> json_body(Call& call) {
+    co_return co_await call.request.read_body(limits::kJsonBodyMax);
+}
+
+engine::ByteSource body_source(Call& call, uint64_t max_bytes) {
+    const auto upload = std::make_shared<Upload>(call.request, max_bytes, max_bytes);
+    return [upload] { return upload->next(); };
+}
+
+Task<Answer> send_file(Call& call, engine::OpenFile file) {
+    const http::Headers headers{{"Content-Type", "application/octet-stream"},
+                                {"Cache-Control", "no-store"},
+                                {"X-Content-Type-Options", "nosniff"}};
+    Result<void> sent = co_await call.response.start(200, headers, file.size);
+    uint64_t left = file.size;
+    while (sent && left > 0) {
+        Result<std::string> piece = co_await file.next();
+        if (!piece || piece->empty()) break;
+        piece->resize(std::min<uint64_t>(piece->size(), left));  // it may have grown meanwhile
+        left -= piece->size();
+        sent = co_await call.response.write(std::move(*piece));
+    }
+    if (sent && left == 0) {
+        (void)co_await call.response.finish();  // a reader that is gone does not miss it
+    } else {
+        call.response.abort();
+    }
+    co_return Answer::streamed(200);
+}
+
+}  // namespace cloister::rest

@@ -1,0 +1,18 @@
+// Bodies of requests and of streamed answers.
+#pragma once
+
+#include <string>
+
+#include "engine/files.h"
+#include "faces/rest/call.h"
+
+namespace cloister::rest {
+
+// The body of a JSON request, within its limit.
+Task<Result<std::string>> json_body(Call& call);
+// A streamed body as a source of pieces; TooLarge beyond `max_bytes`. Valid while `call` is.
+engine::ByteSource body_source(Call& call, uint64_t max_bytes);
+// Sends a whole file. One that breaks off closes the connection, so that the client sees it.
+Task<Answer> send_file(Call& call, engine::OpenFile file);
+
+}  // namespace cloister::rest

@@ -1,0 +1,96 @@
+#include "faces/rest/encode.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "base/time.h"
+
+namespace cloister::rest {
+namespace {
+
+std::string_view word_of(uint32_t cgroup_mode) {
+    switch (static_cast<warden::CgroupMode>(cgroup_mode)) {
+        case warden::CgroupMode::V1:
+            return "v1";
+        case warden::CgroupMode::Hybrid:
+            return "hybrid";
+        case warden::CgroupMode::V2:
+            return "v2";
+        case warden::CgroupMode::None:
+            return "none";
+    }
+    return "none";
+}
+
+json::object limits_json(uint32_t enforced) {
+    constexpr std::array<std::pair<std::string_view, warden::Limit>, 4> kLimits = {{
+        {"memory", warden::Limit::Memory},
+        {"pids", warden::Limit::Pids},
+        {"cpu", warden::Limit::Cpu},
+        {"disk", warden::Limit::Disk},
+    }};
+    json::object out;
+    for (const auto& [name, limit] : kLimits) {
+        const bool set = (enforced & static_cast<uint32_t>(limit)) != 0;
+        out[name] = set ? "enforced" : "unsupported";
+    }
+    return out;
+}
+
+}  // namespace
+
+json::object sandbox_json(const engine::SandboxInfo& sandbox) {
+    json::object metadata;
+    for (const auto& [name, value] : sandbox.spec.metadata) metadata[name] = value;
+    return {{"id", sandbox.id},
+            {"template", sandbox.spec.template_name},
+            {"state", to_string(sandbox.state)},
+            {"tier", "namespace"},
+            {"cpu", sandbox.spec.cpu},
+            {"memory_mb", sandbox.spec.memory_mb},
+            {"disk_mb", sandbox.spec.disk_mb},
+            {"idle_timeout_seconds", sandbox.spec.idle_timeout_seconds},
+            {"metadata", std::move(metadata)},
+            {"created_at", rfc3339(sandbox.created_ms)}};
+}
+
+json::object run_json(json::object record) {
+    json::value* artifacts = record.if_contains("artifacts");
+    if (artifacts == nullptr) return record;
+    const std::string id(record.at("id").as_string());
+    size_t index = 0;
+    for (json::value& artifact : artifacts->as_array()) {
+        artifact.as_object()["url"] = fmt::format("/v1/runs/{}/artifacts/{}", id, index++);
+    }
+    return record;
+}
+
+json::object key_json(const store::KeyRow& key) {
+    json::object out{{"id", key.id},
+                     {"name", key.name},
+                     {"prefix", key.prefix},
+                     {"created_at", rfc3339(key.created_ms)}};
+    if (key.last_used_ms) out["last_used_at"] = rfc3339(*key.last_used_ms);
+    return out;
+}
+
+json::object status_json(const ops::Status& status) {
+    const warden::HelloReply& host = status.host;
+    return {{"version", CLOISTER_VERSION},
+            {"tier", "namespace"},
+            {"cgroups", word_of(host.cgroup_mode)},
+            {"limits", limits_json(host.enforced)},
+            {"sandboxes", status.sandboxes},
+            {"runs", status.runs},
+            {"pool", {{"bytes", host.pool_bytes}, {"free", host.pool_free}}},
+            {"host", {{"cpus", host.host_cpus}, {"memory_bytes", host.host_memory}}},
+            {"uptime_seconds", status.uptime_seconds}};
+}
+
+json::object health_json() {
+    return {{"status", "ok"}, {"version", CLOISTER_VERSION}};
+}
+
+}  // namespace cloister::rest

@@ -1,0 +1,22 @@
+// What operations answer → JSON bodies, as the schemas of contract/openapi.yaml.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/sandboxes.h"
+#include "ops/status.h"
+#include "store/store.h"
+#include "wire/json.h"
+
+namespace cloister::rest {
+
+json::object sandbox_json(const engine::SandboxInfo& sandbox);
+// The record of a run, with the URLs of its artifacts.
+json::object run_json(json::object record);
+json::object key_json(const store::KeyRow& key);
+json::object status_json(const ops::Status& status);
+json::object health_json();
+
+}  // namespace cloister::rest

@@ -1,0 +1,75 @@
+#include "faces/rest/router.h"
+
+#include <array>
+#include <optional>
+
+#include "faces/rest/handlers.h"
+
+namespace cloister::rest {
+namespace {
+
+constexpr std::array<Route, 19> kRoutes = {{
+    {"healthz", "GET", "/healthz", Key::NotNeeded, healthz},
+    {"readyz", "GET", "/readyz", Key::NotNeeded, readyz},
+    {"getStatus", "GET", "/v1/status", Key::Needed, get_status},
+    {"createSandbox", "POST", "/v1/sandboxes", Key::Needed, create_sandbox},
+    {"listSandboxes", "GET", "/v1/sandboxes", Key::Needed, list_sandboxes},
+    {"getSandbox", "GET", "/v1/sandboxes/{sandbox_id}", Key::Needed, get_sandbox},
+    {"deleteSandbox", "DELETE", "/v1/sandboxes/{sandbox_id}", Key::Needed, delete_sandbox},
+    {"createRun", "POST", "/v1/sandboxes/{sandbox_id}/runs", Key::Needed, create_run},
+    {"writeFile", "PUT", "/v1/sandboxes/{sandbox_id}/files", Key::Needed, write_file},
+    {"readFile", "GET", "/v1/sandboxes/{sandbox_id}/files", Key::Needed, read_file},
+    {"createRunInNewSandbox", "POST", "/v1/runs", Key::Needed, create_run_in_new_sandbox},
+    {"getRun", "GET", "/v1/runs/{run_id}", Key::Needed, get_run},
+    {"streamRunEvents", "GET", "/v1/runs/{run_id}/events", Key::Needed, stream_run_events},
+    {"interruptRun", "POST", "/v1/runs/{run_id}/interrupt", Key::Needed, interrupt_run},
+    {"writeStdin", "POST", "/v1/runs/{run_id}/stdin", Key::Needed, write_stdin},
+    {"readArtifact", "GET", "/v1/runs/{run_id}/artifacts/{index}", Key::Needed, read_artifact},
+    {"createKey", "POST", "/v1/keys", Key::Needed, create_key},
+    {"listKeys", "GET", "/v1/keys", Key::Needed, list_keys},
+    {"revokeKey", "DELETE", "/v1/keys/{key_id}", Key::Needed, revoke_key},
+}};
+
+// Takes the first part off "/a/b" → "a", leaving "/b". nullopt if there is none.
+std::optional<std::string_view> next_part(std::string_view& path) {
+    if (!path.starts_with('/')) return std::nullopt;
+    path.remove_prefix(1);
+    const std::string_view part = path.substr(0, path.find('/'));
+    path.remove_prefix(part.size());
+    return part;
+}
+
+std::optional<std::vector<std::string>> match(std::string_view pattern, std::string_view path) {
+    std::vector<std::string> parameters;
+    for (;;) {
+        const auto wanted = next_part(pattern);
+        const auto given = next_part(path);
+        if (wanted.has_value() != given.has_value()) return std::nullopt;
+        if (!wanted) return parameters;
+        const bool any = wanted->starts_with('{');
+        if (any ? given->empty() : *wanted != *given) return std::nullopt;
+        if (any) parameters.emplace_back(*given);
+    }
+}
+
+}  // namespace
+
+std::span<const Route> routes() {
+    return kRoutes;
+}
+
+std::variant<Match, NoSuchPath, OtherMethods> find_route(std::string_view method,
+                                                         std::string_view path) {
+    if (method == "HEAD") method = "GET";
+    std::string allow;
+    for (const Route& route : kRoutes) {
+        auto parameters = match(route.pattern, path);
+        if (!parameters) continue;
+        if (route.method == method) return Match{&route, std::move(*parameters)};
+        allow += (allow.empty() ? "" : ", ") + std::string(route.method);
+    }
+    if (allow.empty()) return NoSuchPath{};
+    return OtherMethods{std::move(allow)};
+}
+
+}  // namespace cloister::rest

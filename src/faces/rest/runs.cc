@@ -1,0 +1,152 @@
+// createRun, createRunInNewSandbox, getRun, streamRunEvents, interruptRun, writeStdin,
+// readArtifact.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "base/limits.h"
+#include "faces/rest/body.h"
+#include "faces/rest/decode.h"
+#include "faces/rest/encode.h"
+#include "faces/rest/handlers.h"
+#include "faces/rest/sse.h"
+#include "ops/get_run.h"
+#include "ops/interrupt_run.h"
+#include "ops/read_artifact.h"
+#include "ops/run_code.h"
+#include "ops/run_in_new_sandbox.h"
+#include "ops/stream_run.h"
+#include "ops/write_stdin.h"
+
+namespace cloister::rest {
+namespace {
+
+constexpr size_t kStdinCallMax = limits::kMiB;
+
+bool wants_events(const Call& call) {
+    return call.request.header("Accept").find("text/event-stream") != std::string_view::npos;
+}
+
+// A whole number without sign, or nullopt.
+std::optional<uint64_t> number_from(std::string_view text) {
+    uint64_t number = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool whole = failure == std::errc() && end == text.data() + text.size();
+    return whole ? std::optional(number) : std::nullopt;
+}
+
+Task<void> wait_for_end(http::Response& response, std::shared_ptr<engine::Run> run) {
+    response.on_disconnect([run] { run->end_signal().notify_all(); });
+    while (!run->ended() && !response.disconnected()) co_await run->end_signal().wait();
+}
+
+void interrupt_when_gone(Call& call, const engine::Run& run) {
+    call.response.on_disconnect([engine = call.engine, caller = call.caller, id = run.id()] {
+        (void)ops::interrupt_run(*engine, caller, id);  // nobody is there to be told of a failure
+    });
+}
+
+// The three forms of an answer to a new run: at once, as a stream, when it has ended.
+Task<Result<Answer>> answer_run(Call& call, const RunBody& body, std::shared_ptr<engine::Run> run) {
+    if (body.wait == Wait::No) {
+        co_return Answer::json(202, run_json(run->to_json(engine::Detail::Whole)));
+    }
+    if (body.on_disconnect == OnDisconnect::Interrupt) interrupt_when_gone(call, *run);
+    if (wants_events(call)) {
+        co_await stream_events(call.response, run, 0);
+        co_return Answer::streamed(200);
+    }
+    co_await wait_for_end(call.response, run);
+    if (!run->ended()) co_return make_error(ErrorKind::Cancelled, "the client went away");
+    co_return Answer::json(200, run_json(run->to_json(engine::Detail::Whole)));
+}
+
+// `after` of the query, or the header that a browser sends when it connects again.
+Result<uint64_t> after_of(const Call& call) {
+    std::optional<std::string> text = http::query_value(call.request.query(), "after");
+    if (!text) text = std::string(call.request.header("Last-Event-ID"));
+    if (text->empty() && call.request.query().find("after=") == std::string_view::npos) return 0;
+    const auto number = number_from(*text);
+    if (!number) return invalid_field("after", "`after` must be the number of an event: 0 or more");
+    return *number;
+}
+
+Result<engine::StdinEnd> stdin_end_of(const Call& call) {
+    const std::string eof = http::query_value(call.request.query(), "eof").value_or("false");
+    if (eof == "true") return engine::StdinEnd::Yes;
+    if (eof == "false") return engine::StdinEnd::No;
+    return invalid_field("eof", "`eof` must be true or false");
+}
+
+}  // namespace
+
+Task<Result<Answer>> create_run(Call& call) {
+    const Result<std::string> text = co_await json_body(call);
+    if (!text) co_return text.error();
+    Result<RunBody> body = decode_run(*text);
+    if (!body) co_return std::move(body).error();
+    ops::RunCodeInput input{.sandbox_id = call.parameters[0], .spec = std::move(body->spec)};
+    const auto run = ops::run_code(*call.engine, call.caller, std::move(input));
+    if (!run) co_return run.error();
+    co_return co_await answer_run(call, *body, *run);
+}
+
+Task<Result<Answer>> create_run_in_new_sandbox(Call& call) {
+    const Result<std::string> text = co_await json_body(call);
+    if (!text) co_return text.error();
+    Result<RunBody> body = decode_one_call_run(*text);
+    if (!body) co_return std::move(body).error();
+    ops::RunInNewSandboxInput input{.sandbox = std::move(body->sandbox),
+                                    .spec = std::move(body->spec)};
+    const auto run = co_await ops::run_in_new_sandbox(*call.engine, call.caller, std::move(input));
+    if (!run) co_return run.error();
+    co_return co_await answer_run(call, *body, *run);
+}
+
+Task<Result<Answer>> get_run(Call& call) {
+    Result<json::object> record = ops::get_run(*call.engine, call.caller, call.parameters[0]);
+    if (!record) co_return std::move(record).error();
+    co_return Answer::json(200, run_json(std::move(*record)));
+}
+
+Task<Result<Answer>> stream_run_events(Call& call) {
+    const auto run = ops::stream_run(*call.engine, call.caller, call.parameters[0]);
+    if (!run) co_return run.error();
+    const Result<uint64_t> after = after_of(call);
+    if (!after) co_return after.error();
+    co_await stream_events(call.response, *run, *after);
+    co_return Answer::streamed(200);
+}
+
+Task<Result<Answer>> interrupt_run(Call& call) {
+    Result<json::object> record = ops::interrupt_run(*call.engine, call.caller, call.parameters[0]);
+    if (!record) co_return std::move(record).error();
+    co_return Answer::json(202, run_json(std::move(*record)));
+}
+
+Task<Result<Answer>> write_stdin(Call& call) {
+    const Result<engine::StdinEnd> end = stdin_end_of(call);
+    if (!end) co_return end.error();
+    Result<std::string> bytes = co_await call.request.read_body(kStdinCallMax);
+    if (!bytes) co_return std::move(bytes).error();
+    const auto taken = co_await ops::write_stdin(*call.engine, call.caller, call.parameters[0],
+                                                 std::move(*bytes), *end);
+    if (!taken) co_return taken.error();
+    co_return Answer::nothing();
+}
+
+Task<Result<Answer>> read_artifact(Call& call) {
+    const auto index = number_from(call.parameters[1]);
+    if (!index) {
+        co_return make_error(
+            ErrorKind::NotFound,
+            fmt::format("`{}` is not the number of an artifact", call.parameters[1]));
+    }
+    auto artifact =
+        co_await ops::read_artifact(*call.engine, call.caller, call.parameters[0], *index);
+    if (!artifact) co_return std::move(artifact).error();
+    co_return co_await send_file(call, std::move(artifact->file));
+}
+
+}  // namespace cloister::rest

@@ -1,0 +1,60 @@
+#include "programs/server/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+
+#include "wire/layout.h"
+
+namespace cloister::server {
+namespace {
+
+// The text goes nowhere else: this process starts no others.
+std::optional<std::string> key_of_environment() {
+    const char* text = std::getenv("CLOISTER_API_KEY");
+    return text == nullptr || *text == '\0' ? std::nullopt : std::optional<std::string>(text);
+}
+
+Error usage(std::string message) {
+    return make_error(ErrorKind::InvalidArgument, std::move(message));
+}
+
+}  // namespace
+
+Result<Options> parse_options(int argc, const char* const* argv) {
+    Options options{.data = std::string(layout::kDefaultData)};
+    std::string level = "info";
+    CLI::App app("cloisterd: the server of Cloister; `cloister serve` starts it", "cloisterd");
+    app.add_option("--data", options.data, "the data directory")->capture_default_str();
+    app.add_option("--listen", options.listen, "HOST:PORT (port 0: any)")->capture_default_str();
+    app.add_option("--name", options.names,
+                   "a host name under which the service is known (repeatable)");
+    app.add_option("--log-level", level, "debug, info, warn or error")->capture_default_str();
+    app.add_option("--idle-exit-ms", options.idle_exit_ms, "exit after so long without use")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--ready-fd", options.ready_fd,
+                   "a descriptor to write `PORT\\n` to when it serves")
+        ->check(CLI::NonNegativeNumber);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        std::cout << app.help();
+        return usage("");
+    } catch (const CLI::ParseError& error) {
+        return usage(error.what());
+    }
+    const auto known = log_level_from(level);
+    if (!known) return usage("--log-level must be debug, info, warn or error");
+    options.log_level = *known;
+    options.api_key = key_of_environment();
+    for (std::string& name : names_of(options.listen)) options.names.push_back(std::move(name));
+    return options;
+}
+
+std::vector<std::string> names_of(const std::string& listen) {
+    const std::string host = listen.substr(0, listen.rfind(':'));
+    const bool every_address = host.empty() || host == "0.0.0.0" || host == "[::]" || host == "*";
+    return every_address ? std::vector<std::string>() : std::vector<std::string>{host};
+}
+
+}  // namespace cloister::server
