@@ -114,6 +114,10 @@ std::optional<ChildEnd> reap_one() {
                     .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0};
 }
 
+void reap_all() {
+    while (::waitpid(-1, nullptr, __WALL) > 0 || errno == EINTR) continue;
+}
+
 Result<Fd> make_signal_fd(const std::vector<int>& signals) {
     sigset_t set;
     sigemptyset(&set);

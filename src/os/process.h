@@ -55,6 +55,8 @@ struct ChildEnd {
     int signal = 0;  // that killed it, or 0
 };
 std::optional<ChildEnd> reap_one();
+// Waits for every child. For a program's last moments, when all of them are about to end by themselves.
+void reap_all();
 
 // A descriptor that becomes readable when one of `signals` arrives; they are blocked from now on.
 Result<Fd> make_signal_fd(const std::vector<int>& signals);

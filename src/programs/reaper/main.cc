@@ -5,6 +5,7 @@
 // Its end ends the nest with everything in it: it is the first process of the nest's pid namespace.
 // The end of the warden does not end it.
 #include <poll.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -85,6 +86,7 @@ Result<void> run() {
     const os::Fd socket(kReaperSocket);
     const os::Fd base_filter_file(kReaperBaseFilter);
     std::signal(SIGPIPE, SIG_IGN);
+    ::prctl(PR_SET_NAME, "cloister-reaper");  // executed from memory, it would be called by a number
     const os::Fd signals = TRY(os::make_signal_fd({SIGCHLD}));
     const std::string base_filter = TRY(os::read_all(base_filter_file, kFilterMax));
     TRY_OK(enter_nest_root());

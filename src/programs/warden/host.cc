@@ -172,6 +172,9 @@ Result<OpenHost> open_host(const HostOptions& options) {
 }
 
 Result<void> close_host(OpenHost& host) {
+    std::error_code failed;
+    fs::remove(layout::warden_socket(host.host.data), failed);
+    if (failed) return os_failure("removing the socket", failed.value());
     TRY_OK(host.host.cgroups.remove(""));
     return host.host.pool.unmount();
 }

@@ -51,6 +51,7 @@ Result<void> serve(const HostOptions& options) {
     log_info("serving", {{"base_template", host.base_template}, {"runtime", host.host.runtime}});
     TRY_OK(poll_until(poller, warden, [&] { return stop_asked; }));
     TRY_OK(stop(poller, warden, door));
+    os::reap_all();
     return close_host(host);
 }
 
