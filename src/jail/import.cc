@@ -175,6 +175,7 @@ std::string digest_of(const std::vector<RuntimeFile>& files) {
 }
 
 Result<void> write_runtime(const os::Fd& target, const std::vector<RuntimeFile>& files) {
+    ::umask(022);  // the tree is for any user inside, whatever our caller keeps private
     for (const RuntimeFile& file : files) {
         const fs::path path = path_of(target) + "/" + file.path;
         std::error_code failed;

@@ -46,7 +46,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& argv) {
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+    ::dup2(::open("/dev/null", O_RDWR | O_CLOEXEC), STDOUT_FILENO);
     ::execvpe(argv[0], argv, environment.data());
     ::_exit(127);
 }

@@ -29,8 +29,8 @@ class Pidfd {
     Fd fd_;
 };
 
-// Runs a program with an empty environment but PATH, its output on our standard error, and waits
-// for it. Internal if it does not end with 0.
+// Runs a program with an empty environment but PATH, its errors on our standard error and its
+// other output nowhere, and waits for it. Internal if it does not end with 0.
 Result<void> run_program(const std::vector<std::string>& argv);
 
 // A forked copy of this process that does one piece of work and answers how it went. Nobody waits
@@ -55,7 +55,8 @@ struct ChildEnd {
     int signal = 0;  // that killed it, or 0
 };
 std::optional<ChildEnd> reap_one();
-// Waits for every child. For a program's last moments, when all of them are about to end by themselves.
+// Waits for every child. For a program's last moments, when all of them are about to end by
+// themselves.
 void reap_all();
 
 // A descriptor that becomes readable when one of `signals` arrives; they are blocked from now on.

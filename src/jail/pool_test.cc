@@ -1,0 +1,168 @@
+// The pool on a real loop device: needs root and about 4 GiB of disk for a moment, as CI has them.
+#include "jail/pool.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "base/limits.h"
+#include "jail/import.h"
+#include "os/btrfs.h"
+#include "os/loop_device.h"
+#include "os/mount.h"
+#include "os/process.h"
+#include "wire/layout.h"
+
+namespace cloister::jail {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool loop_there(const std::string& image) {
+    const auto attached = os::loop_attached(image);
+    return attached && *attached;
+}
+
+class PoolTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        // Mounts of a test stay its own, also when an assertion ends it early.
+        ASSERT_TRUE(os::enter_private_mounts());
+        fs::create_directories(layout::run_directory(data_));
+        const auto made = make_pool_image(data_, limits::kPoolMin);
+        ASSERT_TRUE(made) << made.error().message;
+        auto pool = Pool::mount(data_);
+        ASSERT_TRUE(pool) << pool.error().message;
+        pool_.emplace(std::move(*pool));
+    }
+    void TearDown() override {
+        if (pool_) EXPECT_TRUE(pool_->unmount());
+        for (int i = 0; i < 100 && loop_there(layout::pool_image(data_)); ++i) ::usleep(20'000);
+        EXPECT_FALSE(loop_there(layout::pool_image(data_))) << "the loop device frees itself";
+        fs::remove_all(data_);
+    }
+    std::string in_pool(const std::string& path) const {
+        return layout::pool_directory(data_) + "/" + path;
+    }
+
+    std::string data_ = "/tmp/cloister-pool-" + std::to_string(::getpid());
+    std::optional<Pool> pool_;
+};
+
+void write_text(const std::string& path, const std::string& text) {
+    const auto file = os::open_file(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    ASSERT_TRUE(file) << file.error().message;
+    ASSERT_TRUE(os::write_all(*file, text));
+}
+
+TEST_F(PoolTest, IsAllocatedInFullAndBoundsEachSandbox) {
+    struct stat image{};
+    ASSERT_EQ(::stat(layout::pool_image(data_).c_str(), &image), 0);
+    EXPECT_GE(static_cast<uint64_t>(image.st_blocks) * 512, limits::kPoolMin);
+    ASSERT_TRUE(pool_->has_quotas());
+
+    const auto sandboxes = pool_->directory(kSandboxes);
+    ASSERT_TRUE(sandboxes && os::create_subvolume(*sandboxes, "one"));
+    const auto one = os::open_at(*sandboxes, "one", O_RDONLY | O_DIRECTORY);
+    ASSERT_TRUE(one && os::limit_bytes(*one, 8 * limits::kMiB));
+    const auto file = os::open_at(*one, "big", O_WRONLY | O_CREAT, 0644);
+    ASSERT_TRUE(file);
+    const auto written = os::write_all(*file, std::string(16 * limits::kMiB, 'x'));
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().kind, ErrorKind::ResourceExhausted) << written.error().message;
+    ASSERT_TRUE(pool_->sync());
+    const auto used = os::used_bytes(*one);
+    ASSERT_TRUE(used) << used.error().message;
+    EXPECT_GT(*used, 4 * limits::kMiB);
+    EXPECT_LE(*used, 8 * limits::kMiB);
+    EXPECT_TRUE(os::delete_subvolume(*sandboxes, "one"));
+    EXPECT_TRUE(os::delete_subvolume(*sandboxes, "one")) << "deleting twice is a success";
+}
+
+TEST_F(PoolTest, ImportsARuntimeOncePerContent) {
+    const std::string runtime = data_ + "/runtime";
+    fs::create_directories(runtime + "/bin");
+    EXPECT_EQ(import_runtime(*pool_, runtime).error().kind, ErrorKind::InvalidArgument)
+        << "no agent in it";
+    write_text(runtime + "/bin/cloister-agent", "one");
+    ASSERT_EQ(::chmod((runtime + "/bin/cloister-agent").c_str(), 0700), 0);
+    const auto first = import_runtime(*pool_, runtime);
+    ASSERT_TRUE(first) << first.error().message;
+    EXPECT_TRUE(is_id(first->id));
+    EXPECT_FALSE(first->was_there);
+    EXPECT_TRUE(import_runtime(*pool_, runtime)->was_there);
+
+    const std::string agent = in_pool("runtimes/" + first->id + "/bin/cloister-agent");
+    EXPECT_EQ(*os::read_file(agent, 10), "one");
+    EXPECT_EQ(fs::status(agent).permissions(), static_cast<fs::perms>(0755))
+        << "for any user, whatever the umask was";
+    EXPECT_FALSE(os::open_file(agent, O_WRONLY)) << "read-only";
+
+    write_text(runtime + "/bin/cloister-agent", "two");
+    EXPECT_NE(import_runtime(*pool_, runtime)->id, first->id);
+}
+
+TEST_F(PoolTest, ImportsAnImageAndStartsOverAfterAKill) {
+    fs::create_directories(data_ + "/root/etc");
+    write_text(data_ + "/root/etc/motd", "welcome");
+    ASSERT_EQ(::chown((data_ + "/root/etc/motd").c_str(), 5000, 0), 0);
+    const std::string image = data_ + "/base-0123456789ab.tar.zst";
+    ASSERT_TRUE(os::run_program(
+        {"tar", "--create", "--zstd", "--file", image, "--directory", data_ + "/root", "."}));
+    EXPECT_EQ(pool_->base_template().error().kind, ErrorKind::NotFound);
+
+    // What a killed import leaves: a partial subvolume with something in it.
+    const auto templates = pool_->directory(kTemplates);
+    ASSERT_TRUE(templates && os::create_subvolume(*templates, "base0123456789ab0000.partial"));
+    write_text(in_pool("templates/base0123456789ab0000.partial/rest"), "half");
+
+    const auto imported = import_image(*pool_, image);
+    ASSERT_TRUE(imported) << imported.error().message;
+    EXPECT_EQ(imported->id, "base0123456789ab0000");
+    EXPECT_EQ(imported->foreign_ids, 1u);
+    EXPECT_EQ(*pool_->base_template(), imported->id);
+    EXPECT_EQ(*os::read_file(in_pool("templates/base0123456789ab0000/etc/motd"), 100), "welcome");
+    EXPECT_FALSE(fs::exists(in_pool("templates/base0123456789ab0000/rest")));
+    EXPECT_TRUE(import_image(*pool_, image)->was_there);
+}
+
+TEST_F(PoolTest, RefusesAnImageWithADevice) {
+    fs::create_directories(data_ + "/root/dev");
+    ASSERT_EQ(::mknod((data_ + "/root/dev/null").c_str(), S_IFCHR | 0666, makedev(1, 3)), 0);
+    const std::string image = data_ + "/base-00000000000d.tar.zst";
+    ASSERT_TRUE(os::run_program(
+        {"tar", "--create", "--zstd", "--file", image, "--directory", data_ + "/root", "."}));
+    const auto refused = import_image(*pool_, image);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("dev/null"), std::string::npos)
+        << refused.error().message;
+    EXPECT_FALSE(pool_->base_template());
+}
+
+TEST(PoolImage, SaysWhatIsWrongWithASize) {
+    const std::string data = "/tmp";
+    EXPECT_EQ(make_pool_image(data, 1).error().kind, ErrorKind::InvalidArgument);
+    const auto huge = make_pool_image(data, uint64_t{1} << 60);
+    EXPECT_EQ(huge.error().kind, ErrorKind::ResourceExhausted);
+    EXPECT_NE(huge.error().message.find("free"), std::string::npos);
+    EXPECT_FALSE(fs::exists(layout::pool_image(data)));
+}
+
+TEST(ImageName, BecomesARevision) {
+    EXPECT_EQ(*revision_of_image("/some/where/base-f4b51292141f.tar.zst"), "basef4b51292141f0000");
+    for (const char* wrong :
+         {"base-f4b51292141.tar.zst", "base-F4B51292141F.tar.zst", "base-f4b51292141f.tar",
+          "f4b51292141f.tar.zst", "base-../../etc/.tar.zst", ""}) {
+        EXPECT_EQ(revision_of_image(wrong).error().kind, ErrorKind::InvalidArgument) << wrong;
+    }
+}
+
+}  // namespace
+}  // namespace cloister::jail

@@ -1,0 +1,355 @@
+// The whole warden, driven over its socket, with real nests and the real agent: needs root, and the
+// programs and the runtime of the same build beside this test.
+#include "programs/warden/serve.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "os/loop_device.h"
+#include "os/socket.h"
+#include "programs/warden/prepare.h"
+#include "wire/frame.h"
+#include "wire/layout.h"
+
+namespace cloister::warden {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kRevision = "base00000000000e0000";
+constexpr uid_t kServer = 64'997;
+
+const std::string kName = "test-" + std::to_string(::getpid());  // the same in every forked process
+
+bool loop_there(const std::string& image) {
+    const auto attached = os::loop_attached(image);
+    return attached && *attached;
+}
+
+// Groups of this test's warden, in the hierarchy that counts processes.
+std::string group_directory() {
+    const auto layout = os::detect_cgroups();
+    for (const os::Hierarchy& hierarchy : layout->hierarchies) {
+        if (hierarchy.has(os::Controller::Pids))
+            return hierarchy.mount_point + "/cloister-" + kName;
+    }
+    return {};
+}
+
+std::vector<pid_t> processes_in(const std::string& leaf) {
+    std::vector<pid_t> processes;
+    std::error_code failed;
+    for (const auto& entry : fs::recursive_directory_iterator(group_directory(), failed)) {
+        if (entry.path().filename() != leaf) continue;
+        std::ifstream file(entry.path() / "cgroup.procs");
+        for (pid_t process = 0; file >> process;) processes.push_back(process);
+    }
+    return processes;
+}
+
+class WardenTest : public testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        fs::create_directories(root() + "/image");
+        for (const char* name : {"dev", "proc", "run", "tmp", "opt", "etc", "home/user"}) {
+            fs::create_directories(root() + "/image/" + name);
+        }
+        const std::string image = root() + "/base-00000000000e.tar.zst";
+        ASSERT_TRUE(os::run_program(
+            {"tar", "--create", "--zstd", "--file", image, "--directory", root() + "/image", "."}));
+        const pid_t child = ::fork();
+        if (child == 0) {
+            const auto done = prepare(
+                {.data = data(), .image = image, .runtime = runtime(), .pool_bytes = 4ull << 30});
+            if (!done) log_error(done.error().message);
+            ::_exit(done ? 0 : 1);
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        ASSERT_EQ(status, 0) << "build the target `runtime` first";
+    }
+    static void TearDownTestSuite() { fs::remove_all(root()); }
+
+    void SetUp() override { start(); }
+    void TearDown() override {
+        connection_.reset();
+        if (warden_ > 0) EXPECT_EQ(stop(SIGTERM), 0) << "it ends well";
+        for (int i = 0; i < 100 && loop_there(layout::pool_image(data())); ++i) ::usleep(20'000);
+        EXPECT_FALSE(loop_there(layout::pool_image(data())));
+        EXPECT_FALSE(fs::exists(group_directory()));
+        EXPECT_TRUE(fs::is_empty(layout::agents_directory(data())));
+        EXPECT_FALSE(fs::exists(layout::warden_socket(data())));
+    }
+
+    void start() {
+        warden_ = ::fork();
+        ASSERT_GE(warden_, 0);
+        if (warden_ == 0) {
+            log_open("cloister-warden", LogLevel::Error);
+            const auto served = serve(
+                {.data = data(), .runtime = runtime(), .instance = kName, .server_uid = kServer});
+            if (!served) log_error(served.error().message);
+            ::_exit(served ? 0 : 1);
+        }
+        connect();
+    }
+    void connect() {
+        for (int i = 0; i < 1000 && !connection_.open(); ++i) {
+            auto connected =
+                os::connect_unix(layout::warden_socket(data()), os::SocketKind::SeqPacket);
+            if (connected)
+                connection_ = std::move(*connected);
+            else
+                ::usleep(10'000);
+        }
+        ASSERT_TRUE(connection_.open());
+    }
+    int stop(int signal) {
+        ::kill(std::exchange(warden_, -1), signal);
+        int status = 0;
+        ::waitpid(-1, &status, 0);
+        connection_.reset();
+        return status;
+    }
+
+    // --- Talking to it ---
+    void send(const Request& request) {
+        ASSERT_TRUE(os::send_with_fds(connection_, encode(request), {}));
+    }
+    std::optional<Reply> receive() {
+        pollfd polled{.fd = connection_.get(), .events = POLLIN, .revents = 0};
+        if (::poll(&polled, 1, 60'000) != 1) return std::nullopt;
+        const auto message = os::receive_with_fds(connection_, limits::kWardenMessageMax);
+        if (!message || message->bytes.empty()) return std::nullopt;
+        const auto reply = decode_reply(message->bytes);
+        return reply ? std::optional(*reply) : std::nullopt;
+    }
+    template <class T>
+    std::optional<T> receive_as() {
+        const auto reply = receive();
+        if (!reply || !std::holds_alternative<T>(*reply)) return std::nullopt;
+        return std::get<T>(*reply);
+    }
+    Result<void> done() {
+        const auto reply = receive_as<DoneReply>();
+        if (!reply) return make_error(ErrorKind::Unavailable, "no answer");
+        return result_of(*reply);
+    }
+
+    JailPlan plan() const {
+        return {.sandbox = *Id::from(new_id()),
+                .project = project_,
+                .template_revision = *Id::from(kRevision),
+                .cpu = 1,
+                .memory_max = 256 * limits::kMiB,
+                .disk_max = 64 * limits::kMiB,
+                .pids_max = 32};
+    }
+    Result<void> create(const JailPlan& wanted) {
+        send(CreateRequest{.tag = 1, .plan = wanted});
+        return done();
+    }
+    Result<void> destroy(const Id& sandbox) {
+        send(DestroyRequest{.tag = 2, .sandbox = sandbox});
+        return done();
+    }
+    size_t count() {
+        send(ListRequest{.tag = 3});
+        for (size_t sandboxes = 0;; ++sandboxes) {
+            const auto reply = receive_as<ListReply>();
+            if (!reply || reply->last == 1) return sandboxes;
+        }
+    }
+    // What the agent of a sandbox answers to `hello`.
+    static std::string agent_hello(const Id& sandbox) {
+        auto agent =
+            os::connect_unix(layout::agent_socket(data(), sandbox.view()), os::SocketKind::Stream);
+        if (!agent) return agent.error().message;
+        std::string frame;
+        append_frame(frame, FrameKind::Json, R"({"op":"hello"})");
+        (void)os::write_all(*agent, frame);
+        FrameDecoder decoder;
+        for (;;) {
+            const auto message = os::receive_with_fds(*agent, 4096);
+            if (!message || message->bytes.empty()) return "closed";
+            decoder.feed(message->bytes);
+            const auto answer = decoder.next();
+            if (answer && *answer) return (*answer)->payload;
+        }
+    }
+
+    static std::string root() { return "/tmp/cloister-warden-" + kName; }
+    static std::string data() { return root() + "/data"; }
+    static std::string runtime() {
+        return fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "runtime";
+    }
+
+    pid_t warden_ = -1;
+    os::Fd connection_;
+    Id project_ = *Id::from(new_id());
+};
+
+TEST_F(WardenTest, SaysWhatItEnforces) {
+    send(HelloRequest{.tag = 9});
+    const auto hello = receive_as<HelloReply>();
+    ASSERT_TRUE(hello);
+    EXPECT_EQ(hello->tag, 9u);
+    EXPECT_EQ(hello->base_template.view(), kRevision);
+    EXPECT_EQ(hello->enforced, 15u) << "memory, pids, cpu, disk";
+    EXPECT_GT(hello->host_memory, limits::kSandboxMemoryMin);
+    EXPECT_GT(hello->pool_bytes, limits::kGiB);
+    EXPECT_LT(hello->pool_free, hello->pool_bytes);
+}
+
+TEST_F(WardenTest, MakesASandboxWhoseAgentAnswersAndRemovesItWhole) {
+    const JailPlan wanted = plan();
+    const auto created = create(wanted);
+    ASSERT_TRUE(created) << created.error().message;
+    EXPECT_NE(agent_hello(wanted.sandbox).find(R"("ok":true)"), std::string::npos);
+    EXPECT_EQ(processes_in("agent").size(), 1u);
+    EXPECT_EQ(count(), 1u);
+    struct stat socket{};
+    ASSERT_EQ(::stat(layout::agent_socket(data(), wanted.sandbox.view()).c_str(), &socket), 0);
+    EXPECT_EQ(socket.st_uid, kServer);
+    EXPECT_EQ(socket.st_mode & 0777u, 0600u);
+
+    send(UsageRequest{.tag = 5, .sandbox = wanted.sandbox});
+    const auto usage = receive_as<UsageReply>();
+    ASSERT_TRUE(usage);
+    EXPECT_EQ(usage->pids, 0u) << "no user process yet";
+
+    EXPECT_TRUE(destroy(wanted.sandbox));
+    EXPECT_EQ(count(), 0u);
+    EXPECT_TRUE(processes_in("agent").empty());
+    EXPECT_EQ(agent_hello(wanted.sandbox).find("ok"), std::string::npos);
+    EXPECT_TRUE(destroy(wanted.sandbox)) << "an unknown sandbox is as good as destroyed";
+}
+
+TEST_F(WardenTest, RefusesWhatItCannotMakeAndLeavesNothingOfIt) {
+    const JailPlan wanted = plan();
+    ASSERT_TRUE(create(wanted));
+    EXPECT_EQ(create(wanted).error().kind, ErrorKind::AlreadyExists);
+    JailPlan unknown = plan();
+    unknown.template_revision = *Id::from("nosuchtemplate000000");
+    EXPECT_EQ(create(unknown).error().kind, ErrorKind::NotFound);
+    EXPECT_EQ(agent_hello(unknown.sandbox).find("ok"), std::string::npos);
+    EXPECT_TRUE(destroy(unknown.sandbox));
+    send(UsageRequest{.tag = 5, .sandbox = unknown.sandbox});
+    EXPECT_EQ(done().error().kind, ErrorKind::NotFound);
+    EXPECT_EQ(count(), 1u);
+}
+
+TEST_F(WardenTest, KeepsSandboxesWhenAConnectionEndsOrTalksNonsense) {
+    const JailPlan wanted = plan();
+    ASSERT_TRUE(create(wanted));
+    ASSERT_TRUE(os::write_all(connection_, "nonsense"));
+    EXPECT_FALSE(receive().has_value()) << "the connection is closed";
+    connection_.reset();
+    connect();
+    EXPECT_EQ(count(), 1u);
+    EXPECT_NE(agent_hello(wanted.sandbox).find("ok"), std::string::npos);
+}
+
+TEST_F(WardenTest, TellsOfASandboxThatEndsByItself) {
+    const JailPlan wanted = plan();
+    ASSERT_TRUE(create(wanted));
+    const auto agents = processes_in("agent");
+    ASSERT_EQ(agents.size(), 1u);
+    ::kill(agents.front(), SIGKILL);
+    const auto ended = receive_as<EndedEvent>();
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(ended->sandbox, wanted.sandbox);
+    EXPECT_EQ(ended->signal, static_cast<uint32_t>(SIGKILL));
+    EXPECT_EQ(count(), 1u) << "its files are kept until it is destroyed";
+    EXPECT_TRUE(destroy(wanted.sandbox));
+    EXPECT_EQ(count(), 0u);
+}
+
+TEST_F(WardenTest, LosesTheSandboxesOfADeadNestAndMakesAnother) {
+    const JailPlan first = plan(), second = plan();
+    ASSERT_TRUE(create(first) && create(second));
+    const auto reapers = processes_in("reaper");
+    ASSERT_EQ(reapers.size(), 1u) << "one project and template, one nest";
+    ::kill(reapers.front(), SIGKILL);
+    EXPECT_TRUE(receive_as<EndedEvent>() && receive_as<EndedEvent>());
+    EXPECT_TRUE(processes_in("agent").empty());
+    EXPECT_TRUE(destroy(first.sandbox) && destroy(second.sandbox));
+    EXPECT_TRUE(create(plan()));
+    EXPECT_EQ(processes_in("reaper").size(), 1u);
+}
+
+TEST_F(WardenTest, KeepsProjectsInNestsOfTheirOwn) {
+    JailPlan other = plan();
+    other.project = *Id::from(new_id());
+    ASSERT_TRUE(create(plan()) && create(other));
+    EXPECT_EQ(processes_in("reaper").size(), 2u);
+}
+
+TEST_F(WardenTest, SweepsWhatAKilledWardenLeft) {
+    ASSERT_TRUE(create(plan()) && create(plan()));
+    const auto agents = processes_in("agent");
+    ASSERT_EQ(agents.size(), 2u);
+    stop(SIGKILL);
+    EXPECT_EQ(::kill(agents.front(), 0), 0) << "sandboxes do not hang from the warden";
+    start();
+    EXPECT_EQ(count(), 0u);
+    EXPECT_NE(::kill(agents.front(), 0), 0);
+    EXPECT_TRUE(fs::is_empty(layout::agents_directory(data())));
+    EXPECT_TRUE(create(plan()));
+}
+
+TEST_F(WardenTest, MakesManyAtOnceAlsoThoseThatAreCalledOff) {
+    std::vector<JailPlan> plans(24);
+    std::ranges::generate(plans, [&] { return plan(); });
+    for (const JailPlan& wanted : plans) send(CreateRequest{.tag = 1, .plan = wanted});
+    for (size_t i = 0; i < plans.size(); i += 2)
+        send(DestroyRequest{.tag = 2, .sandbox = plans[i].sandbox});
+    size_t created = 0, called_off = 0, destroyed = 0;
+    for (size_t i = 0; i < plans.size() + plans.size() / 2; ++i) {
+        const auto reply = receive_as<DoneReply>();
+        ASSERT_TRUE(reply);
+        if (reply->tag == 2)
+            destroyed += reply->status == 0 ? 1 : 0;
+        else if (reply->status == 0)
+            ++created;
+        else if (result_of(*reply).error().kind == ErrorKind::Cancelled)
+            ++called_off;
+    }
+    EXPECT_EQ(destroyed, plans.size() / 2);
+    EXPECT_EQ(created + called_off, plans.size());
+    EXPECT_EQ(count(), plans.size() / 2);
+    EXPECT_EQ(processes_in("agent").size(), plans.size() / 2);
+}
+
+TEST_F(WardenTest, LetsNobodyElseIn) {
+    const pid_t stranger = ::fork();
+    ASSERT_GE(stranger, 0);
+    if (stranger == 0) {
+        if (::setuid(65'534) != 0) ::_exit(2);
+        ::_exit(os::connect_unix(layout::warden_socket(data()), os::SocketKind::SeqPacket) ? 1 : 0);
+    }
+    int status = 0;
+    ::waitpid(stranger, &status, 0);
+    EXPECT_EQ(status, 0);
+    const auto second =
+        serve({.data = data(), .runtime = runtime(), .instance = kName, .server_uid = kServer});
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().kind, ErrorKind::FailedPrecondition)
+        << "one warden for a data directory";
+    EXPECT_EQ(count(), 0u) << "and the first one goes on";
+}
+
+}  // namespace
+}  // namespace cloister::warden
