@@ -17,6 +17,7 @@ from .interrupts import Interrupts
 
 _LENGTH = struct.Struct("<I")
 _READ = 256 * 1024
+_DEPTH_MAX = 20  # the agent takes a few levels more
 _FDS_MAX = 4 * struct.calcsize("i")
 
 # limits::kDisplayMax of the agent, less the words around the data. A larger one is replaced by a note.
@@ -127,20 +128,23 @@ def encode(value: Any) -> bytes:
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
     except (ValueError, TypeError):
-        text = json.dumps(_plain(value, depth=0), ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace")
 
 
-def _plain(value: Any, depth: int) -> Any:
-    if depth > 20:
+def plain(value: Any, depth: int = 0) -> Any:
+    """A copy of `value` that every JSON reader takes: not too deep, finite numbers, known types."""
+    if depth > _DEPTH_MAX:
         return "…"
+    if isinstance(value, dict):
+        return {str(key): plain(entry, depth + 1) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry, depth + 1) for entry in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _plain(entry, depth + 1) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry, depth + 1) for entry in value]
-    return value if isinstance(value, (str, int, bool, type(None))) else str(value)
+    if isinstance(value, int):
+        return value if abs(value) < 2**63 else float(value) if abs(value) < 1e300 else str(value)
+    return value if value is None or isinstance(value, str) else str(value)
 
 
 def _too_large(content: dict[str, Any], size: int) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.formatters import DisplayFormatter
 
+from .channel import plain
+
 if TYPE_CHECKING:
     from .shell import CellShell
 
@@ -24,9 +26,9 @@ def mime_bundle(data: dict[str, Any]) -> dict[str, Any]:
 def _mime_value(mime: str, value: Any) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(value).decode("ascii")
-    if isinstance(value, str) or mime == "application/json" or mime.endswith("+json"):
+    if isinstance(value, str):
         return value
-    return str(value)
+    return plain(value) if mime == "application/json" or mime.endswith("+json") else str(value)
 
 
 class CellFormatter(DisplayFormatter):
@@ -61,7 +63,7 @@ class CellPublisher(DisplayPublisher):
         if not self.shell.channel.connected:  # a forked child: its pipes are all it has
             print(data.get("text/plain", ""))
             return
-        content = {"data": mime_bundle(data), "metadata": metadata or {}, "transient": transient or {}}
+        content = {"data": mime_bundle(data), "metadata": plain(metadata or {}), "transient": transient or {}}
         self.shell.send("update_display_data" if update else "display_data", content)
 
     def clear_output(self, wait: bool = False) -> None:
@@ -84,7 +86,7 @@ class CellDisplayHook(DisplayHook):
     def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
         content = {
             "data": mime_bundle(format_dict),
-            "metadata": md_dict or {},
+            "metadata": plain(md_dict or {}),
             "execution_count": self.prompt_count,
         }
         self.shell.send("execute_result", content)

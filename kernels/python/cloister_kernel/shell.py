@@ -86,6 +86,7 @@ class CellShell(InteractiveShell):
     def send(self, msg_type: str, content: dict[str, Any]) -> None:
         self.streams.flush()
         self.channel.send(msg_type, content)
+        self.streams.message_sent()
 
     # --- IPython's extension points ---
 

@@ -21,6 +21,7 @@ from .channel import Channel, private_fd
 _BUFFER = 64 * 1024
 _PARTIAL_LINE_S = 0.02  # text without a line end is shown at once if the last such text is older than this
 _IOLBF = 1
+_MESSAGE = object()
 
 _libc = ctypes.CDLL(None)
 _c_stdout = ctypes.c_void_p.in_dll(_libc, "stdout")
@@ -55,7 +56,8 @@ class _LiveText(io.TextIOWrapper):
 class Streams:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._last: _OrderedFile | None = None
+        # What was written last: a stream, a message (_MESSAGE), or nothing that has an order to keep.
+        self._last: object = None
         self._pipes = {1: private_fd(1), 2: private_fd(2)}
         self._null = private_fd(0)  # /dev/null, until a run brings a stdin
         # C code that prints is live too. Only stdout: stderr is never buffered.
@@ -71,13 +73,17 @@ class Streams:
         return self._has_stdin
 
     def claim(self, file: _OrderedFile) -> None:
-        """`file` is about to be written: wait until the other stream has been read."""
+        """`file` is about to be written: wait until what was written elsewhere has been read."""
         if self._last is file:
             return
         before, self._last = self._last, file
         if before is not None:
             self._flush_other(file)
             self._channel.sync()
+
+    def message_sent(self) -> None:
+        """A display was sent: what is written next must not be read before it."""
+        self._last = _MESSAGE
 
     def flush(self) -> None:
         for stream in (sys.stdout, sys.stderr, self._stdout, self._stderr):

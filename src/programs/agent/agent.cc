@@ -53,7 +53,9 @@ Result<void> Agent::open() {
     poller_.watch(signals_, [this] { reap(); });
     TRY_OK(os::set_blocking(birth_.listener, os::Blocking::No));
     poller_.watch(birth_.listener, [this] { accept_clients(); });
-    return os::write_all(birth_.ready, "1");
+    TRY_OK(os::write_all(birth_.ready, "1"));
+    birth_.ready.reset();
+    return {};
 }
 
 void Agent::accept_clients() {

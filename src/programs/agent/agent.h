@@ -68,7 +68,7 @@ class Agent {
     void on_started(Context& context, const Result<void>& result);
     std::vector<std::string> environment(const PrepareContext& op) const;
 
-    const Birth birth_;
+    Birth birth_;
     const Settings settings_;
     os::Poller poller_;
     os::Fd signals_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
+
 namespace cloister::agent {
 namespace {
 

@@ -1,0 +1,633 @@
+// The whole agent as a client sees it: it runs in a forked child, with a small driver of our own in
+// place of a real interpreter.
+#include "programs/agent/agent.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "os/socket.h"
+
+namespace cloister::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Speaks the driver's half of the protocol and runs Python code, nothing more.
+constexpr const char* kDriver = R"py(
+import json, os, signal, socket, struct, sys, time
+agent = socket.socket(fileno=3)
+def send(kind, content={}, raw=None):
+    body = raw or json.dumps({"msg_type": kind, "content": content}).encode()
+    agent.sendall(struct.pack("<I", len(body)) + body)
+def take(size):
+    data = b""
+    while len(data) < size:
+        part, ancillary, _, _ = agent.recvmsg(size - len(data), 64)
+        if not part: os._exit(0)
+        for _, _, blob in ancillary: os.dup2(struct.unpack("i", blob)[0], 0)
+        data += part
+    return data
+def running(code, names):
+    try:
+        send("status", {"execution_state": "busy"})
+        exec(code, names)
+        return 0
+    except SystemExit as end:
+        return end.code
+    except BaseException as error:
+        send("error", {"ename": type(error).__name__, "evalue": str(error), "traceback": [], "line": 1})
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+def sync():
+    sys.stdout.flush()
+    send("stream_sync")
+    assert json.loads(take(struct.unpack("<I", take(4))[0]))["msg_type"] == "stream_sync_reply"
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+send("kernel_info_reply", {"language": "python"})
+names = dict(globals())
+while True:
+    content = json.loads(take(struct.unpack("<I", take(4))[0]))["content"]
+    names["content"] = content
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = running(content["code"], names)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdout.flush()
+    send("execute_reply", {"status": "ok", "exit_code": code, "execution_count": 7, "cwd": os.getcwd()})
+)py";
+
+// A client's end of one connection.
+class Client {
+  public:
+    explicit Client(const std::string& path)
+        : socket_(os::connect_unix(path, os::SocketKind::Stream).value()) {
+        // A test that waits for ever would say nothing.
+        const timeval patience{.tv_sec = 20, .tv_usec = 0};
+        ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    }
+
+    void send(FrameKind kind, std::string_view payload) {
+        std::string bytes;
+        append_frame(bytes, kind, payload);
+        send_raw(bytes);
+    }
+    void send_raw(std::string_view bytes) {
+        // The agent may have cut the connection off: the test sees that in what it reads.
+        (void)os::write_all(socket_, bytes);
+    }
+    // The next frame; nullopt at the end of the connection.
+    std::optional<Frame> next() {
+        for (;;) {
+            auto frame = decoder_.next();
+            EXPECT_TRUE(frame) << frame.error().message;
+            if (*frame) return std::move(**frame);
+            std::string chunk(64 * 1024, '\0');
+            const ssize_t got = ::read(socket_.get(), chunk.data(), chunk.size());
+            if (got <= 0) return std::nullopt;
+            decoder_.feed(std::string_view(chunk).substr(0, static_cast<size_t>(got)));
+        }
+    }
+    json::object answer() {
+        const auto frame = next();
+        if (!frame) return {{"lost", true}};
+        return parse_object(frame->payload).value();
+    }
+    void close_input() { ::shutdown(socket_.get(), SHUT_WR); }
+
+  private:
+    os::Fd socket_;
+    FrameDecoder decoder_;
+};
+
+// A whole run as its client saw it.
+struct Seen {
+    std::string out, err;
+    std::vector<json::object> events;  // json events in order
+    std::string order;                 // S started, o stdout, e stderr, and so on, E ended
+    json::object ended;
+    int64_t took_ms = 0;
+
+    std::string reason() const { return std::string(ended.at("reason").as_string()); }
+    const json::object* find(std::string_view name) const {
+        for (const auto& event : events) {
+            if (event.at("event").as_string() == name) return &event;
+        }
+        return nullptr;
+    }
+};
+
+class AgentTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        directory_ = fs::temp_directory_path() / ("agent-" + new_id());
+        home_ = directory_ / "home";
+        fs::create_directories(home_);
+        ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);
+        ASSERT_EQ(::chown(home_.c_str(), limits::kUserId, limits::kUserId), 0);
+        socket_ = directory_ / "agent.sock";
+        start_agent();
+    }
+
+    void TearDown() override {
+        for (const pid_t pid : descendants_of(agent_)) ::kill(pid, SIGKILL);
+        ::kill(agent_, SIGKILL);
+        ::waitpid(agent_, nullptr, 0);
+        fs::remove_all(directory_);
+    }
+
+    void start_agent() {
+        Birth birth;
+        birth.listener = os::listen_unix(socket_, os::SocketKind::Stream, 64).value();
+        auto ready = os::make_pipe().value();
+        birth.ready = std::move(ready.write);
+        Settings settings{.home = home_,
+                          .drivers = {{"python", {"/usr/bin/python3", "-uc", kDriver}},
+                                      {"none", {"/usr/bin/there-is-no-such-program"}},
+                                      {"broken", {"/bin/sh", "-c", "echo no module >&2; exit 3"}}}};
+        agent_ = ::fork();
+        if (agent_ == 0) {
+            (void)Agent(std::move(birth), std::move(settings)).serve();
+            ::_exit(1);
+        }
+        birth.ready.reset();
+        ASSERT_EQ(os::read_all(ready.read, 10).value().substr(0, 1), "1");
+    }
+
+    json::object ask(const std::string& request) const {
+        Client client(socket_);
+        client.send(FrameKind::Json, request);
+        return client.answer();
+    }
+
+    std::string prepare() const {
+        const std::string id = new_id();
+        const auto answer = ask(prepare_request(id, "python"));
+        EXPECT_TRUE(answer.at("ok").as_bool()) << json::serialize(answer);
+        return id;
+    }
+    static std::string prepare_request(const std::string& id, std::string_view language) {
+        return fmt::format(R"({{"op":"context.prepare","context":"{}","language":"{}"}})", id,
+                           language);
+    }
+
+    static std::string run_request(const std::string& context, std::string_view code,
+                                   std::string_view more = {}, const std::string& id = new_id()) {
+        return fmt::format(R"({{"op":"run","run":"{}","context":"{}","code":{}{}}})", id, context,
+                           json::serialize(json::string(code)), more);
+    }
+    Seen run(const std::string& context, std::string_view code, std::string_view more = {}) const {
+        Client client(socket_);
+        client.send(FrameKind::Json, run_request(context, code, more));
+        return watch(client);
+    }
+    static Seen watch(Client& client) {
+        Seen seen;
+        const int64_t start = steady_ms();
+        while (auto frame = client.next()) {
+            if (frame->kind != FrameKind::Json) {
+                (frame->kind == FrameKind::Stdout ? seen.out : seen.err) += frame->payload;
+                const char mark = frame->kind == FrameKind::Stdout ? 'o' : 'e';
+                if (!seen.order.ends_with(mark)) seen.order += mark;
+                continue;
+            }
+            json::object event = parse_object(frame->payload).value();
+            EXPECT_TRUE(event.contains("event")) << frame->payload.substr(0, 300);
+            if (!event.contains("event")) return seen;
+            const std::string name(event.at("event").as_string());
+            seen.order += name == "started" ? 'S' : name == "ended" ? 'E' : name[0];
+            if (name == "ended") seen.ended = event;
+            seen.events.push_back(std::move(event));
+        }
+        seen.took_ms = steady_ms() - start;
+        return seen;
+    }
+
+    fs::path directory_, home_;
+    std::string socket_;
+    pid_t agent_ = -1;
+};
+
+TEST_F(AgentTest, SaysHello) {
+    const auto answer = ask(R"({"op":"hello"})");
+    EXPECT_EQ(answer.at("protocol").as_int64(), 1);
+    EXPECT_EQ(answer.at("version").as_string(), CLOISTER_VERSION);
+}
+
+TEST_F(AgentTest, CutsOffWhoDoesNotSpeakTheProtocol) {
+    for (const std::string& bytes :
+         {std::string("\xff\xff\xff\xff\x01", 5), std::string("\0\0\0\0\x01", 5)}) {
+        Client client(socket_);
+        client.send_raw(bytes);
+        EXPECT_FALSE(client.next());
+    }
+    Client client(socket_);
+    client.send(FrameKind::Stdin, "{}");
+    EXPECT_FALSE(client.answer().at("ok").as_bool());
+    EXPECT_EQ(ask("[1,2").at("error").as_object().at("kind").as_string(), "invalid_argument");
+    EXPECT_TRUE(ask(R"({"op":"hello"})").at("ok").as_bool());
+}
+
+TEST_F(AgentTest, ManyIdleConnectionsOnlyWait) {
+    std::vector<std::unique_ptr<Client>> idle;
+    for (size_t i = 0; i < limits::kAgentConnectionsMax + 5; ++i) {
+        idle.push_back(std::make_unique<Client>(socket_));
+    }
+    Client last(socket_);
+    last.send(FrameKind::Json, R"({"op":"hello"})");
+    idle.clear();
+    EXPECT_TRUE(last.answer().at("ok").as_bool());
+}
+
+TEST_F(AgentTest, RunsCodeAndKeepsItsState) {
+    const std::string context = prepare();
+    const Seen first = run(context, "x = 41; print('hi')");
+    EXPECT_EQ(first.order, "SoE");
+    EXPECT_EQ(first.out, "hi\n");
+    EXPECT_EQ(first.reason(), "ok");
+    EXPECT_EQ(first.ended.at("exit_code").as_int64(), 0);
+    EXPECT_EQ(first.ended.at("execution_count").as_int64(), 7);
+    EXPECT_EQ(run(context, "print(x + 1)").out, "42\n");
+}
+
+TEST_F(AgentTest, UserCodeHasNoPrivilegeAndNoDescriptorOfTheAgent) {
+    const Seen seen =
+        run(prepare(),
+            "print(os.getuid(), os.getgid(), os.getgroups(), sorted(os.listdir("
+            "'/proc/self/fd'))[:-1])\n"
+            "print([l for l in open('/proc/self/status') if l[:3] in ('Cap', 'NoN')])");
+    EXPECT_EQ(seen.out.substr(0, seen.out.find('\n')), "1000 1000 [] ['0', '1', '2', '3']");
+    EXPECT_EQ(seen.out.find("CapBnd:\\t0000000000000000\\n") != std::string::npos, true);
+    EXPECT_EQ(seen.out.find("NoNewPrivs:\\t1\\n") != std::string::npos, true);
+}
+
+TEST_F(AgentTest, PassesTheRequestOn) {
+    const Seen seen = run(prepare(), "del content['code']; print(content)",
+                          R"(,"filename":"a.py","argv":["a.py","é"],"env":{"K":"V"},"cwd":"/tmp")");
+    EXPECT_EQ(seen.out,
+              "{'filename': 'a.py', 'argv': ['a.py', 'é'], 'cwd': '/tmp', 'env': {'K': 'V'}, "
+              "'stdin': False}\n");
+}
+
+TEST_F(AgentTest, ADisplayComesAfterTheOutputBeforeIt) {
+    const std::string display =
+        "send('display_data', {'data': {'text/plain': '1'}, 'metadata': {}})\n";
+    const std::string context = prepare();
+    const Seen seen = run(context, "print('x' * 300_000)\n" + display);
+    EXPECT_EQ(seen.order, "SodE");
+    EXPECT_EQ(seen.out.size(), 300'001U);
+}
+
+TEST_F(AgentTest, ASyncKeepsTheOrderOfAllStreams) {
+    const Seen seen = run(prepare(),
+                          "for i in range(20):\n"
+                          "  print(i); sync(); print(i, file=sys.stderr)\n"
+                          "  send('display_data', {'data': {'text/plain': str(i)}}); sync()");
+    std::string expected = "S";
+    for (int i = 0; i < 20; ++i) expected += "oed";
+    EXPECT_EQ(seen.order, expected + "E");
+}
+
+TEST_F(AgentTest, EventsHoldWhatTheDriverSaid) {
+    const Seen seen =
+        run(prepare(),
+            "send('execute_result', {'data': {'text/plain': '2'}, 'metadata': {}, "
+            "'execution_count': 3})\n"
+            "send('update_display_data', {'data': {}, 'transient': {'display_id': 'd\\u00e9'}})\n"
+            "send('clear_output', {'wait': True})\n"
+            "send('error', {'ename': 'E', 'evalue': 7, 'traceback': 'x'})\n"
+            "send('unknown', {'data': 1})");
+    EXPECT_EQ(json::serialize(*seen.find("result")),
+              R"({"event":"result","data":{"text/plain":"2"},"metadata":{},"execution_count":3})");
+    EXPECT_EQ(json::serialize(*seen.find("display_update")),
+              R"({"event":"display_update","data":{},"metadata":{},"display_id":"dé"})");
+    EXPECT_TRUE(seen.find("clear_output")->at("wait").as_bool());
+    EXPECT_EQ(json::serialize(*seen.find("error")),
+              R"({"event":"error","name":"E","value":"","traceback":[]})");
+    EXPECT_EQ(seen.reason(), "ok");
+}
+
+TEST_F(AgentTest, LargeDisplaysPassAndTooLargeOnesEndTheDriver) {
+    const std::string context = prepare();
+    const Seen large = run(context,
+                           "send('display_data', {'data': {'text/plain': 'x' * 8_000_000}})\n"
+                           "send('display_data', {'data': {'text/plain': 'y' * 8_000_000}})");
+    EXPECT_EQ(large.order, "SddE");
+    EXPECT_EQ(large.events[2].at("data").as_object().at("text/plain").as_string().size(),
+              8'000'000U);
+    const Seen beyond = run(context, "send('', raw=b'x' * 9_000_000)");
+    EXPECT_EQ(beyond.reason(), "kernel_died");
+}
+
+TEST_F(AgentTest, ADriverThatSendsNonsenseIsEnded) {
+    for (const char* nonsense : {"b'nonsense'", "b'{\"msg_type\":\"error\"}'", "b'\\xff'"}) {
+        const Seen seen = run(prepare(), fmt::format("send('', raw={}); time.sleep(9)", nonsense));
+        EXPECT_EQ(seen.reason(), "kernel_died");
+        EXPECT_TRUE(seen.ended.at("state_lost").as_bool());
+        EXPECT_LT(seen.took_ms, 5000);
+    }
+}
+
+TEST_F(AgentTest, AnErrorIsNoLostState) {
+    const std::string context = prepare();
+    const Seen seen = run(context, "y = 1\n1/0");
+    EXPECT_EQ(seen.reason(), "error");
+    EXPECT_EQ(seen.ended.at("exit_code").as_int64(), 1);
+    EXPECT_EQ(seen.find("error")->at("name").as_string(), "ZeroDivisionError");
+    EXPECT_FALSE(seen.ended.at("state_lost").as_bool());
+    EXPECT_EQ(run(context, "print(y)").out, "1\n");
+    EXPECT_EQ(run(context, "sys.exit(3)").ended.at("exit_code").as_int64(), 3);
+}
+
+TEST_F(AgentTest, ATimeoutInterruptsAndKeepsOutputAndState) {
+    const std::string context = prepare();
+    const Seen seen =
+        run(context, "z = 1; print('so far'); time.sleep(30)", R"(,"timeout_ms":300)");
+    EXPECT_EQ(seen.reason(), "timeout");
+    EXPECT_EQ(seen.out, "so far\n");
+    EXPECT_EQ(seen.find("step")->at("action").as_string(), "interrupt");
+    EXPECT_FALSE(seen.ended.at("state_lost").as_bool());
+    EXPECT_LT(seen.took_ms, 1300);
+    EXPECT_EQ(run(context, "print(z)").out, "1\n");
+}
+
+TEST_F(AgentTest, ATimeoutEndsWhatDoesNotListen) {
+    for (const char* code :
+         {"signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
+          "os.kill(os.getpid(), signal.SIGSTOP)",
+          "import subprocess\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+          "subprocess.run(['setsid', 'sh', '-c', 'trap \"\" INT TERM; while :; do :; done'])"}) {
+        const std::string context = prepare();
+        const Seen seen = run(context, code, R"(,"timeout_ms":200)");
+        EXPECT_EQ(seen.reason(), "timeout") << code;
+        EXPECT_TRUE(seen.ended.at("state_lost").as_bool());
+        EXPECT_EQ(seen.ended.at("exit_code").as_int64(), 137);
+        EXPECT_EQ(seen.order, "SssE");
+        EXPECT_LT(seen.took_ms, 1200);
+        EXPECT_EQ(ask(run_request(context, "1")).at("error").as_object().at("kind").as_string(),
+                  "not_found");
+    }
+    // The shell of its own session is gone too; the agent's helper for files stays.
+    EXPECT_LE(descendants_of(agent_).size(), 1U);
+}
+
+TEST_F(AgentTest, AnInterruptBeforeTheCodeBeganIsNotLost) {
+    const Seen seen = run(prepare(), "time.sleep(30)", R"(,"timeout_ms":1)");
+    EXPECT_EQ(seen.reason(), "timeout");
+    EXPECT_FALSE(seen.ended.at("state_lost").as_bool());
+}
+
+TEST_F(AgentTest, InterruptStopsTheRunThatItNames) {
+    const std::string context = prepare();
+    for (const char* reason : {"interrupted", "cancelled"}) {
+        const std::string id = new_id();
+        Client client(socket_);
+        client.send(FrameKind::Json, run_request(context, "print('up'); time.sleep(30)", {}, id));
+        while (auto frame = client.next()) {
+            if (frame->kind == FrameKind::Stdout) break;
+        }
+        const std::string request =
+            fmt::format(R"({{"op":"run.interrupt","run":"{}","reason":"{}"}})", id, reason);
+        EXPECT_TRUE(ask(request).at("ok").as_bool());
+        EXPECT_EQ(watch(client).reason(), reason);
+        EXPECT_EQ(ask(request).at("error").as_object().at("kind").as_string(), "not_found");
+    }
+}
+
+TEST_F(AgentTest, OutputOverTheLimitIsCutThereAndEndsTheRun) {
+    const Seen seen = run(prepare(), "while True: print('x' * 999)", R"(,"output_max":5500)");
+    EXPECT_EQ(seen.reason(), "output_limit");
+    EXPECT_EQ(seen.out.size(), 5500U);
+    EXPECT_LT(seen.took_ms, 3000);
+}
+
+TEST_F(AgentTest, AnInterpretersDeathEndsTheRunWithItsCode) {
+    const Seen left = run(prepare(), "print('last words'); os._exit(5)");
+    EXPECT_EQ(left.reason(), "kernel_died");
+    EXPECT_EQ(left.out, "last words\n");
+    EXPECT_EQ(left.ended.at("exit_code").as_int64(), 5);
+    const Seen crashed = run(prepare(), "os.kill(os.getpid(), signal.SIGSEGV)");
+    EXPECT_EQ(crashed.ended.at("exit_code").as_int64(), 139);
+}
+
+TEST_F(AgentTest, AProgramInTheBackgroundDelaysNothing) {
+    const std::string context = prepare();
+    const Seen seen = run(context,
+                          "import subprocess\n"
+                          "p = subprocess.Popen(['sh', '-c', 'while :; do echo noise; done'])\n"
+                          "time.sleep(0.2)");
+    EXPECT_EQ(seen.reason(), "ok");
+    EXPECT_LT(seen.took_ms, 3000);
+    EXPECT_EQ(run(context, "p.kill()").reason(), "ok");
+}
+
+TEST_F(AgentTest, StdinIsPassedOnWholeAndEnds) {
+    Client client(socket_);
+    client.send(FrameKind::Json,
+                run_request(prepare(), "print(len(sys.stdin.read()))", R"(,"stdin":"stream")"));
+    std::thread sender([&] {
+        for (int i = 0; i < 40; ++i) client.send(FrameKind::Stdin, std::string(64 * 1024, 'x'));
+        client.send(FrameKind::Stdin, {});
+    });
+    const Seen seen = watch(client);
+    sender.join();
+    EXPECT_EQ(seen.out, fmt::format("{}\n", 40 * 64 * 1024));
+}
+
+TEST_F(AgentTest, AClientThatClosesItsSideEndsStdinAndStillReads) {
+    Client client(socket_);
+    client.send(FrameKind::Json,
+                run_request(prepare(), "print(sys.stdin.read())", R"(,"stdin":"stream")"));
+    client.send(FrameKind::Stdin, "abc");
+    client.close_input();
+    EXPECT_EQ(watch(client).out, "abc\n");
+}
+
+TEST_F(AgentTest, ARunGoesOnWithoutItsClient) {
+    const std::string context = prepare();
+    {
+        Client client(socket_);
+        client.send(FrameKind::Json, run_request(context,
+                                                 "for i in range(3000): print('x' * 1000)\n"
+                                                 "time.sleep(0.3)\nopen('done', 'w').close()"));
+        ASSERT_TRUE(client.next());
+    }
+    for (int i = 0; i < 100 && !fs::exists(home_ / "done"); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    EXPECT_TRUE(fs::exists(home_ / "done"));
+}
+
+TEST_F(AgentTest, ASlowReaderStopsTheProgramAndNothingElse) {
+    const std::string context = prepare();
+    Client slow(socket_);
+    slow.send(FrameKind::Json, run_request(context,
+                                           "for i in range(300): print('x' * 99_999)\n"
+                                           "open('done', 'w').close()"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    EXPECT_FALSE(fs::exists(home_ / "done"));
+    EXPECT_TRUE(ask(R"({"op":"hello"})").at("ok").as_bool());
+    EXPECT_EQ(run(prepare(), "print(1)").out, "1\n");
+    EXPECT_EQ(watch(slow).out.size(), 30'000'000U);
+}
+
+TEST_F(AgentTest, ATimeoutDoesNotWaitForASlowReader) {
+    const std::string context = prepare();
+    Client slow(socket_);
+    slow.send(FrameKind::Json,
+              run_request(context, "while True: print('x' * 99_999)", R"(,"timeout_ms":300)"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+    // The context is free, or gone: the run is over although nobody has read.
+    const auto answer = ask(prepare_request(context, "python"));
+    EXPECT_TRUE(answer.at("ok").as_bool());
+    EXPECT_EQ(watch(slow).reason(), "timeout");
+}
+
+TEST_F(AgentTest, OneRunAtATimeInAContextThatIsThere) {
+    const std::string context = prepare();
+    Client client(socket_);
+    client.send(FrameKind::Json, run_request(context, "print(1); time.sleep(1)"));
+    ASSERT_TRUE(client.next());
+    EXPECT_EQ(ask(run_request(context, "2")).at("error").as_object().at("kind").as_string(),
+              "failed_precondition");
+    EXPECT_EQ(ask(run_request(new_id(), "2")).at("error").as_object().at("kind").as_string(),
+              "not_found");
+    EXPECT_EQ(watch(client).reason(), "ok");
+}
+
+TEST_F(AgentTest, AContextThatCannotStartSaysWhy) {
+    const auto message = [this](std::string_view language) {
+        const auto answer = ask(prepare_request(new_id(), language));
+        EXPECT_FALSE(answer.at("ok").as_bool());
+        return std::string(answer.at("error").as_object().at("message").as_string());
+    };
+    EXPECT_NE(message("none").find("executing the interpreter: No such file"), std::string::npos);
+    EXPECT_NE(message("broken").find("(exit code 3): no module"), std::string::npos);
+    EXPECT_NE(message("cobol").find("no interpreter for `cobol`"), std::string::npos);
+}
+
+TEST_F(AgentTest, DeletingAContextEndsItsRun) {
+    const std::string context = prepare();
+    Client client(socket_);
+    client.send(FrameKind::Json, run_request(context, "print(1); time.sleep(30)"));
+    ASSERT_TRUE(client.next());
+    const std::string request = fmt::format(R"({{"op":"context.delete","context":"{}"}})", context);
+    EXPECT_TRUE(ask(request).at("ok").as_bool());
+    EXPECT_EQ(watch(client).reason(), "cancelled");
+    EXPECT_TRUE(ask(request).at("ok").as_bool());
+    EXPECT_TRUE(ask(prepare_request(context, "python")).at("ok").as_bool());
+}
+
+TEST_F(AgentTest, ListsTheFilesThatTheRunChanged) {
+    const std::string context = prepare();
+    run(context, "open('old.txt', 'w').write('1'); open('touched.txt', 'w').write('1')");
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const Seen seen =
+        run(context,
+            "os.makedirs('sub/deep'); os.makedirs('.cache'); os.makedirs('__pycache__')\n"
+            "for name in ('sub/deep/b.txt', 'a.txt', '.hidden', '.cache/x', "
+            "'__pycache__/y'):\n  open(name, 'w').write('12345')\n"
+            "os.chmod('touched.txt', 0o600); os.symlink('/etc/passwd', 'link')\n"
+            "open(b'bad\\xff', 'w').close(); os.chdir('/')",
+            R"(,"artifacts":true)");
+    const json::array& artifacts = seen.ended.at("artifacts").as_array();
+    std::vector<std::string> paths;
+    for (const auto& artifact : artifacts) {
+        paths.emplace_back(artifact.as_object().at("path").as_string());
+    }
+    const std::string home = home_;
+    EXPECT_EQ(paths, (std::vector<std::string>{home + "/a.txt", home + "/sub/deep/b.txt",
+                                               home + "/touched.txt"}));
+    EXPECT_EQ(artifacts.at(0).as_object().at("size").as_int64(), 5);
+    EXPECT_EQ(seen.ended.at("artifacts_left_out").as_int64(), 1);
+}
+
+TEST_F(AgentTest, FilesAreWrittenWholeAndReadByRange) {
+    const std::string content(300'000, 'f');
+    Client writer(socket_);
+    writer.send(FrameKind::Json, R"({"op":"file.write","path":"new/dir/f.bin","mode":416})");
+    ASSERT_TRUE(writer.answer().at("ok").as_bool());
+    for (size_t i = 0; i < content.size(); i += 60'000) {
+        writer.send(FrameKind::Data, content.substr(i, 60'000));
+    }
+    writer.send(FrameKind::Data, {});
+    EXPECT_EQ(writer.answer().at("size").as_int64(), 300'000);
+    struct stat about{};
+    ASSERT_EQ(::stat((home_ / "new/dir/f.bin").c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 07777, 0640U);
+    EXPECT_EQ(about.st_uid, limits::kUserId);
+
+    Client reader(socket_);
+    reader.send(FrameKind::Json,
+                R"({"op":"file.read","path":"new/dir/f.bin","offset":299990,"length":50})");
+    EXPECT_EQ(reader.answer().at("size").as_int64(), 300'000);
+    EXPECT_EQ(reader.next()->payload, "ffffffffff");
+    EXPECT_TRUE(reader.next()->payload.empty());
+    EXPECT_FALSE(reader.next());
+}
+
+TEST_F(AgentTest, ABrokenUploadLeavesTheOldFile) {
+    const fs::path file = home_ / "kept.txt";
+    ASSERT_EQ(run(prepare(), "open('kept.txt', 'w').write('old')").reason(), "ok");
+    {
+        Client writer(socket_);
+        writer.send(FrameKind::Json, R"({"op":"file.write","path":"kept.txt"})");
+        ASSERT_TRUE(writer.answer().at("ok").as_bool());
+        writer.send(FrameKind::Data, "new");
+    }
+    const auto entries = [this] {
+        return std::distance(fs::directory_iterator(home_), fs::directory_iterator());
+    };
+    for (int i = 0; i < 100 && entries() > 1; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_EQ(entries(), 1);
+    EXPECT_EQ(os::read_file(file, 10).value(), "old");
+}
+
+TEST_F(AgentTest, FileErrorsSayWhatToDo) {
+    const auto kind = [this](const std::string& request) {
+        const auto answer = ask(request);
+        EXPECT_FALSE(answer.at("ok").as_bool()) << request;
+        return std::string(answer.at("error").as_object().at("kind").as_string());
+    };
+    EXPECT_EQ(kind(R"({"op":"file.read","path":"none"})"), "not_found");
+    EXPECT_EQ(kind(R"({"op":"file.read","path":"/etc/shadow"})"), "permission_denied");
+    EXPECT_EQ(kind(R"({"op":"file.read","path":"/"})"), "invalid_argument");
+    EXPECT_EQ(kind(R"({"op":"file.read","path":"/dev/zero"})"), "invalid_argument");
+    EXPECT_EQ(kind(R"({"op":"file.write","path":"/etc/new"})"), "permission_denied");
+    EXPECT_EQ(kind(R"({"op":"file.write","path":"/tmp"})"), "invalid_argument");
+    ASSERT_EQ(run(prepare(), "os.mkfifo('fifo')").reason(), "ok");
+    EXPECT_EQ(kind(R"({"op":"file.read","path":"fifo"})"), "invalid_argument");
+}
+
+TEST_F(AgentTest, AFileHelperThatWasKilledOrStoppedIsReplaced) {
+    const std::string context = prepare();
+    for (const int signal : {SIGKILL, SIGSTOP}) {
+        for (const pid_t pid : descendants_of(agent_)) {
+            const auto name = os::read_file(fmt::format("/proc/{}/comm", pid), 100);
+            if (name && !name->starts_with("python")) ::kill(pid, signal);
+        }
+        const Seen seen = run(context, "open('x', 'a').write('1')", R"(,"artifacts":true)");
+        EXPECT_EQ(seen.reason(), "ok");
+        EXPECT_LT(seen.took_ms, 6000);
+        EXPECT_EQ(run(context, "open('x', 'a').write('1')", R"(,"artifacts":true)")
+                      .ended.at("artifacts")
+                      .as_array()
+                      .size(),
+                  1U);
+    }
+}
+
+}  // namespace
+}  // namespace cloister::agent
