@@ -25,6 +25,7 @@ Result<void> must(int result, const std::string& what) {
 
 Result<std::vector<os::Fd>> copy_devices() {
     std::vector<os::Fd> devices;
+    devices.reserve(kNestDevices.size());
     const os::Fd dev = TRY(os::open_file("/dev", O_PATH | O_DIRECTORY));
     for (const char* name : kNestDevices)
         devices.push_back(TRY(os::clone_mount(dev, name, os::kMountNoSuid)));

@@ -7,9 +7,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "base/ids.h"
 #include "base/limits.h"
@@ -44,7 +46,8 @@ class PoolTest : public testing::Test {
     }
     void TearDown() override {
         if (pool_) EXPECT_TRUE(pool_->unmount());
-        for (int i = 0; i < 100 && loop_there(layout::pool_image(data_)); ++i) ::usleep(20'000);
+        for (int i = 0; i < 100 && loop_there(layout::pool_image(data_)); ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
         EXPECT_FALSE(loop_there(layout::pool_image(data_))) << "the loop device frees itself";
         fs::remove_all(data_);
     }

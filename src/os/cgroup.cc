@@ -2,13 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <sstream>
+#include <thread>
 
 #include "base/time.h"
 #include "os/mount.h"
@@ -63,31 +64,25 @@ void kill_processes(const std::string& group) {
     }
 }
 
+// Paths of the groups right below one.
 std::vector<std::string> directories_in(const std::string& path) {
     std::vector<std::string> names;
     std::error_code failed;
     for (const auto& entry : std::filesystem::directory_iterator(path, failed)) {
-        if (entry.is_directory(failed)) names.push_back(entry.path().filename());
+        if (entry.is_directory(failed)) names.push_back(entry.path());
     }
     return names;
 }
 
-void sleep_a_little() {
-    const timespec pause{.tv_sec = 0, .tv_nsec = 2'000'000};
-    ::nanosleep(&pause, nullptr);
-}
-
 // A group that has just lost its last process can be busy for some milliseconds.
 Result<void> remove_group(const std::string& path, int64_t deadline) {
-    for (const std::string& name : directories_in(path)) {
-        TRY_OK(remove_group(path + "/" + name, deadline));
-    }
+    for (const std::string& child : directories_in(path)) TRY_OK(remove_group(child, deadline));
     while (::rmdir(path.c_str()) != 0) {
         if (errno == ENOENT) return {};
         if (errno != EBUSY || steady_ms() > deadline)
             return last_os_failure("removing the group " + path);
         kill_processes(path);
-        sleep_a_little();
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     return {};
 }
@@ -180,6 +175,7 @@ Result<void> CgroupTree::limit(const std::string& path, const GroupLimits& limit
 
 Result<std::vector<Fd>> CgroupTree::procs(const std::string& path) const {
     std::vector<Fd> files;
+    files.reserve(layout_.hierarchies.size());
     for (const Hierarchy& hierarchy : layout_.hierarchies) {
         files.push_back(TRY(open_file(directory(hierarchy, path) + kProcsFile, O_WRONLY)));
     }
@@ -217,7 +213,9 @@ Result<void> CgroupTree::remove(const std::string& path) const {
 
 std::vector<std::string> CgroupTree::groups() const {
     if (layout_.hierarchies.empty()) return {};
-    return directories_in(directory(layout_.hierarchies.front(), ""));
+    std::vector<std::string> names = directories_in(directory(layout_.hierarchies.front(), ""));
+    for (std::string& name : names) name = std::filesystem::path(name).filename();
+    return names;
 }
 
 }  // namespace cloister::os

@@ -1,6 +1,7 @@
 #include "os/process.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -34,6 +35,7 @@ HelperAnswer answer_of(const Result<void>& result) {
 
 std::vector<char*> pointers_to(const std::vector<std::string>& argv) {
     std::vector<char*> pointers;
+    pointers.reserve(argv.size() + 1);
     for (const std::string& argument : argv)
         pointers.push_back(const_cast<char*>(argument.c_str()));
     pointers.push_back(nullptr);
@@ -46,6 +48,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& argv) {
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it works for us, and must not go on without us
     ::dup2(::open("/dev/null", O_RDWR | O_CLOEXEC), STDOUT_FILENO);
     ::execvpe(argv[0], argv, environment.data());
     ::_exit(127);

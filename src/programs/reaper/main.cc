@@ -14,6 +14,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "jail/identity.h"
 #include "jail/nest_protocol.h"
@@ -27,7 +28,7 @@
 namespace cloister::jail {
 namespace {
 
-constexpr size_t kFilterMax = 64 * 1024;
+constexpr size_t kFilterMax = 64 * limits::kKiB;
 
 void report_end(const os::Fd& socket, const os::ChildEnd& end) {
     const NestReport report{.kind = NestReport::Ended,
@@ -86,7 +87,8 @@ Result<void> run() {
     const os::Fd socket(kReaperSocket);
     const os::Fd base_filter_file(kReaperBaseFilter);
     std::signal(SIGPIPE, SIG_IGN);
-    ::prctl(PR_SET_NAME, "cloister-reaper");  // executed from memory, it would be called by a number
+    ::prctl(PR_SET_NAME,
+            "cloister-reaper");  // executed from memory, it would be called by a number
     const os::Fd signals = TRY(os::make_signal_fd({SIGCHLD}));
     const std::string base_filter = TRY(os::read_all(base_filter_file, kFilterMax));
     TRY_OK(enter_nest_root());

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -55,9 +54,10 @@ Door::Door(os::Poller& poller, os::Fd listener, const OpenHost& host, Warden& wa
     : poller_(poller), listener_(std::move(listener)), host_(host), warden_(warden) {
     poller_.watch(listener_, [this] { accept(); });
     warden_.on_ended([this](const EndedEvent& event) {
-        std::vector<uint64_t> all;
-        for (const auto& [connection, fd] : connections_) all.push_back(connection);
-        for (const uint64_t connection : all) send(connection, event);
+        // Sending may drop the connection that it is sent to.
+        for (auto next = connections_.begin(); next != connections_.end();) {
+            send((next++)->first, event);
+        }
     });
 }
 
@@ -69,8 +69,8 @@ void Door::close() {
 
 void Door::accept() {
     auto accepted = os::accept_connection(listener_);
-    if (!accepted || !*accepted) return;
-    os::Fd fd = std::move(**accepted);
+    if (!accepted || !accepted->has_value()) return;
+    os::Fd fd = std::move(accepted->value());
     const auto peer = os::peer_of(fd);
     if (!peer || (peer->uid != host_.host.server_uid && peer->uid != 0)) {
         return log_warn("a stranger at the door",

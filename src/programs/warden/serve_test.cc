@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <thread>
 
 #include "base/log.h"
 #include "base/time.h"
@@ -86,7 +88,8 @@ class WardenTest : public testing::Test {
     void TearDown() override {
         connection_.reset();
         if (warden_ > 0) EXPECT_EQ(stop(SIGTERM), 0) << "it ends well";
-        for (int i = 0; i < 100 && loop_there(layout::pool_image(data())); ++i) ::usleep(20'000);
+        for (int i = 0; i < 100 && loop_there(layout::pool_image(data())); ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
         EXPECT_FALSE(loop_there(layout::pool_image(data())));
         EXPECT_FALSE(fs::exists(group_directory()));
         EXPECT_TRUE(fs::is_empty(layout::agents_directory(data())));
@@ -112,7 +115,7 @@ class WardenTest : public testing::Test {
             if (connected)
                 connection_ = std::move(*connected);
             else
-                ::usleep(10'000);
+                std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
         ASSERT_TRUE(connection_.open());
     }
