@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codeop
 import os
 import re
 import traceback
@@ -15,7 +16,7 @@ _LINE_MAX = 4 * 1024
 _LINES_MAX = 400
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_MACHINERY = {interactiveshell.__file__, async_helpers.__file__, compilerop.__file__}
+_MACHINERY = {module.__file__ for module in (interactiveshell, async_helpers, compilerop, codeop)}
 
 
 def report(error: BaseException, filename: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ makes sure that the first has been read: the order of writing is the order of re
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import io
 import os
@@ -53,6 +54,25 @@ class _LiveText(io.TextIOWrapper):
         return written
 
 
+def _install_print() -> None:
+    """Makes print() one write, shown at once. The built-in one writes piece by piece, and nobody could tell
+    a first piece from a text without a line end that the user waits to see.
+    """
+    builtin_print = builtins.print
+
+    def print(*values: object, sep: Any = " ", end: Any = "\n", file: Any = None, flush: bool = False) -> None:
+        stream = sys.stdout if file is None else file
+        between, behind = " " if sep is None else sep, "\n" if end is None else end
+        if type(stream) is not _LiveText or not isinstance(between, str) or not isinstance(behind, str):
+            builtin_print(*values, sep=sep, end=end, file=file, flush=flush)
+            return
+        stream.write(between.join(map(str, values)) + behind)
+        stream.flush()
+
+    print.__doc__ = builtin_print.__doc__
+    builtins.print = print
+
+
 class Streams:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -67,6 +87,7 @@ class Streams:
         sys.stdout, sys.stderr = self._stdout, self._stderr
         self._has_stdin = False
         sys.stdin = self._open_stdin()
+        _install_print()
 
     @property
     def has_stdin(self) -> bool:
