@@ -108,6 +108,7 @@ inline constexpr size_t kWardenHelpersMax = 8;      // forked for slow work, at 
 inline constexpr size_t kWardenConnectionsMax = 8;
 inline constexpr size_t kNestsIdleMax = 4;          // nests without a sandbox that are kept for the next one
 inline constexpr size_t kNestLogLine = 1024;        // bytes of one line that an agent or reaper logs
+inline constexpr size_t kJournalBytesMax = 1 * kMiB;  // of the warden; then it is written anew
 inline constexpr uint64_t kShmShare = 8;            // /dev/shm holds this part of a sandbox's memory
 inline constexpr uint64_t kRunTmpfsMax = 16 * kMiB;
 inline constexpr uint64_t kRuntimeFilesMax = 10'000;

@@ -103,16 +103,17 @@ Result<void> sweep_sockets(const std::string& data) {
 // Now that no process of a former warden is left, its sandboxes cannot go on: their files go too.
 // The journal knows them; what it does not know is found by name.
 Result<void> sweep_sandboxes(const jail::Host& host, Journal& journal) {
-    for (const auto& [sandbox, entry] : journal.leftovers()) {
+    const JournalEntries leftovers = journal.entries();
+    for (const auto& [sandbox, entry] : leftovers) {
         log_warn("removing a sandbox of a former warden",
                  {{"sandbox", sandbox}, {"nest", entry.nest}});
         TRY_OK(jail::remove_sandbox_objects(host, entry.nest, sandbox));
+        TRY_OK(journal.removed(sandbox));
     }
     TRY_OK(sweep_subvolumes(host.pool, jail::kSandboxes, ""));
     TRY_OK(sweep_subvolumes(host.pool, jail::kTemplates, ".partial"));
     TRY_OK(sweep_subvolumes(host.pool, jail::kRuntimes, ".partial"));
-    TRY_OK(sweep_sockets(host.data));
-    return journal.clear();
+    return sweep_sockets(host.data);
 }
 
 Result<std::string> read_reaper() {

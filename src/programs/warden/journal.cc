@@ -1,8 +1,8 @@
 #include "programs/warden/journal.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "base/ids.h"
@@ -11,7 +11,7 @@
 namespace cloister::warden {
 namespace {
 
-constexpr size_t kJournalMax = 256 * limits::kMiB;
+constexpr size_t kJournalMax = 2 * limits::kJournalBytesMax;
 
 // "+ SANDBOX NEST SLOT" or "- SANDBOX"
 void apply_line(const std::string& line, JournalEntries& entries) {
@@ -23,6 +23,10 @@ void apply_line(const std::string& line, JournalEntries& entries) {
     JournalEntry entry;
     if (mark == "+" && words >> entry.nest >> entry.slot && is_id(entry.nest))
         entries[sandbox] = entry;
+}
+
+std::string line_of(std::string_view sandbox, const JournalEntry& entry) {
+    return "+ " + std::string(sandbox) + " " + entry.nest + " " + std::to_string(entry.slot) + "\n";
 }
 
 Result<os::Fd> open_for_appending(const std::string& path) {
@@ -43,22 +47,42 @@ JournalEntries parse_journal(std::string_view text) {
 Result<Journal> Journal::open(const std::string& path) {
     os::Fd file = TRY(open_for_appending(path));
     const std::string text = TRY(os::read_file(path, kJournalMax));
-    return Journal(path, std::move(file), parse_journal(text));
-}
-
-Result<void> Journal::clear() {
-    if (::ftruncate(file_.get(), 0) != 0) return last_os_failure("clearing " + path_);
-    leftovers_.clear();
-    return {};
+    Journal journal(path, std::move(file), parse_journal(text), text.size());
+    TRY_OK(journal.compact());  // a torn last line must not run into the next one
+    return journal;
 }
 
 Result<void> Journal::creating(std::string_view sandbox, const JournalEntry& entry) {
-    return os::write_all(file_, "+ " + std::string(sandbox) + " " + entry.nest + " " +
-                                    std::to_string(entry.slot) + "\n");
+    entries_[std::string(sandbox)] = entry;
+    return append(line_of(sandbox, entry));
 }
 
 Result<void> Journal::removed(std::string_view sandbox) {
-    return os::write_all(file_, "- " + std::string(sandbox) + "\n");
+    entries_.erase(std::string(sandbox));
+    return append("- " + std::string(sandbox) + "\n");
+}
+
+Result<void> Journal::append(std::string_view line) {
+    if (bytes_ + line.size() > limits::kJournalBytesMax) return compact();  // it says the same
+    TRY_OK(os::write_all(file_, line));
+    bytes_ += line.size();
+    return {};
+}
+
+// Writes the entries beside the old book and puts the new one in its place.
+Result<void> Journal::compact() {
+    std::string text;
+    for (const auto& [sandbox, entry] : entries_) text += line_of(sandbox, entry);
+    const std::string fresh = path_ + ".new";
+    std::error_code failed;
+    std::filesystem::remove(fresh, failed);
+    os::Fd file = TRY(open_for_appending(fresh));
+    TRY_OK(os::write_all(file, text));
+    std::filesystem::rename(fresh, path_, failed);
+    if (failed) return os_failure("renaming " + fresh, failed.value());
+    file_ = std::move(file);
+    bytes_ = text.size();
+    return {};
 }
 
 }  // namespace cloister::warden

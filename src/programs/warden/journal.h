@@ -2,7 +2,8 @@
 // is gone. What a killed warden left behind stands in it.
 //
 // Lines are appended without fsync: they are there after a kill -9, and a power cut takes every
-// process, cgroup and mount with it, while files are found by their names.
+// process, cgroup and mount with it, while files are found by their names. A book that has become
+// long is written anew.
 #pragma once
 
 #include <map>
@@ -27,19 +28,25 @@ class Journal {
   public:
     // Opens or makes the file and reads what is left in it.
     static Result<Journal> open(const std::string& path);
-    const JournalEntries& leftovers() const { return leftovers_; }
-    // Begins a new book. Call when the leftovers are removed.
-    Result<void> clear();
+    // Sandboxes that were made and are not gone; right after open(), those of a former warden.
+    const JournalEntries& entries() const { return entries_; }
 
     Result<void> creating(std::string_view sandbox, const JournalEntry& entry);
     Result<void> removed(std::string_view sandbox);
 
   private:
-    Journal(std::string path, os::Fd file, JournalEntries leftovers)
-        : path_(std::move(path)), file_(std::move(file)), leftovers_(std::move(leftovers)) {}
+    Journal(std::string path, os::Fd file, JournalEntries entries, size_t bytes)
+        : path_(std::move(path)),
+          file_(std::move(file)),
+          entries_(std::move(entries)),
+          bytes_(bytes) {}
+    Result<void> append(std::string_view line);
+    Result<void> compact();
+
     std::string path_;
     os::Fd file_;
-    JournalEntries leftovers_;
+    JournalEntries entries_;
+    size_t bytes_;  // of the file
 };
 
 }  // namespace cloister::warden

@@ -3,6 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "base/limits.h"
+
 namespace cloister::warden {
 namespace {
 
@@ -28,23 +33,45 @@ TEST(Journal, ForgivesATornEndAndLinesOfOthers) {
     EXPECT_EQ(parse_journal("").size(), 0u);
 }
 
-TEST(Journal, IsThereAfterItIsOpenedAgain) {
-    const std::string path = "/tmp/cloister-journal-" + std::to_string(::getpid());
+class JournalFile : public testing::Test {
+  protected:
+    void TearDown() override { std::filesystem::remove(path_); }
+    std::string path_ = "/tmp/cloister-journal-" + std::to_string(::getpid());
+};
+
+TEST_F(JournalFile, IsThereAfterItIsOpenedAgain) {
     {
-        auto journal = Journal::open(path);
+        auto journal = Journal::open(path_);
         ASSERT_TRUE(journal) << journal.error().message;
-        EXPECT_TRUE(journal->leftovers().empty());
+        EXPECT_TRUE(journal->entries().empty());
         ASSERT_TRUE(journal->creating(kOne, {.nest = kNest, .slot = 7}));
         ASSERT_TRUE(journal->creating(kTwo, {.nest = kNest, .slot = 8}));
         ASSERT_TRUE(journal->removed(kTwo));
     }
-    auto again = Journal::open(path);
+    const auto again = Journal::open(path_);
     ASSERT_TRUE(again);
-    ASSERT_EQ(again->leftovers().size(), 1u);
-    EXPECT_EQ(again->leftovers().at(kOne).slot, 7u);
-    ASSERT_TRUE(again->clear());
-    EXPECT_TRUE(Journal::open(path)->leftovers().empty());
-    ::unlink(path.c_str());
+    ASSERT_EQ(again->entries().size(), 1u);
+    EXPECT_EQ(again->entries().at(kOne).slot, 7u);
+}
+
+TEST_F(JournalFile, GoesOnAfterATornLine) {
+    std::ofstream(path_) << "+ " << kOne << " " << kNest << " 1\n- " << kOne;
+    auto journal = Journal::open(path_);
+    ASSERT_TRUE(journal && journal->creating(kTwo, {.nest = kNest, .slot = 2}));
+    EXPECT_EQ(Journal::open(path_)->entries().size(), 2u);
+}
+
+TEST_F(JournalFile, StaysShortHoweverMuchComesAndGoes) {
+    auto journal = Journal::open(path_);
+    ASSERT_TRUE(journal && journal->creating(kOne, {.nest = kNest, .slot = 1}));
+    for (size_t bytes = 0; bytes < 2 * limits::kJournalBytesMax; bytes += 70) {
+        ASSERT_TRUE(journal->creating(kTwo, {.nest = kNest, .slot = 2}));
+        ASSERT_TRUE(journal->removed(kTwo));
+    }
+    EXPECT_LE(std::filesystem::file_size(path_), limits::kJournalBytesMax);
+    const auto again = Journal::open(path_);
+    ASSERT_EQ(again->entries().size(), 1u);
+    EXPECT_TRUE(again->entries().contains(kOne));
 }
 
 }  // namespace
