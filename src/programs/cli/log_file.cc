@@ -3,9 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/limits.h"
 
@@ -38,14 +37,20 @@ void LogFile::append(std::string_view bytes) {
     std::fwrite(bytes.data(), 1, bytes.size(), stderr);
 }
 
-std::string log_tail(const std::string& path, size_t max_bytes) {
+uint64_t log_size(const std::string& path) {
+    std::error_code missing;
+    const auto size = std::filesystem::file_size(path, missing);
+    return missing ? 0 : size;
+}
+
+std::string log_since(const std::string& path, uint64_t place, size_t max_bytes) {
     const auto file = os::open_file(path, O_RDONLY);
-    if (!file) return {};
-    const off_t size = ::lseek(file->get(), 0, SEEK_END);
-    const off_t begin = std::max<off_t>(0, size - static_cast<off_t>(max_bytes));
-    ::lseek(file->get(), begin, SEEK_SET);
+    const uint64_t size = log_size(path);
+    if (!file || size < place) return {};  // it has been set aside meanwhile
+    const bool is_cut = size - place > max_bytes;
+    ::lseek(file->get(), static_cast<off_t>(is_cut ? size - max_bytes : place), SEEK_SET);
     std::string text = os::read_all(*file, max_bytes + limits::kMiB).value_or("");
-    if (begin > 0) text.erase(0, text.find('\n') + 1);  // the first line is cut
+    if (is_cut) text.erase(0, text.find('\n') + 1);  // the rest of a line
     return text;
 }
 

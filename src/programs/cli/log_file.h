@@ -1,6 +1,7 @@
 // LogFile: our standard error as a file that is set aside (NAME.1) when it has grown large.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,9 @@ class LogFile {
     std::string path_;
 };
 
-// The last lines of a log, at most `max_bytes`, for a person who asks why nothing started.
-std::string log_tail(const std::string& path, size_t max_bytes);
+// How large a log is now, and what was written behind that place since (at most `max_bytes`, its
+// last lines): for a person who asks why nothing started.
+uint64_t log_size(const std::string& path);
+std::string log_since(const std::string& path, uint64_t place, size_t max_bytes);
 
 }  // namespace cloister::cli

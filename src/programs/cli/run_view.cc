@@ -174,9 +174,12 @@ void RunView::summarize() const {
         "ended {} in {:.2f} s · cpu {:.2f} s · peak memory {}", to_string(ending_->reason),
         static_cast<double>(ending_->wall_ms) / 1000, static_cast<double>(ending_->cpu_ms) / 1000,
         size_text(ending_->memory_peak_bytes));
-    for (const std::string& limit : ending_->limits_hit)
-        line += " · " + printable(limit) + " limit hit";
     if (ending_->reason != EndReason::Ok) line = red(line);
+    if (ending_->reason == EndReason::Ok &&
+        !ending_->limits_hit.empty()) {  // another reason names its limit itself
+        line += fmt::format(" · reached limits: {}",
+                            printable(fmt::format("{}", fmt::join(ending_->limits_hit, ", "))));
+    }
     (void)write_through(STDERR_FILENO, line + "\n");  // as above
 }
 

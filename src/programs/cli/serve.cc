@@ -289,7 +289,8 @@ Result<int> serve_as_daemon(const ServePlan& plan, os::Fd signals, os::Fd pipe) 
 }
 
 // The parent's side of --detach.
-Result<int> await_daemon(const ServeOptions& options, const ServePlan& plan, const os::Fd& pipe) {
+Result<int> await_daemon(const ServeOptions& options, const ServePlan& plan, const os::Fd& pipe,
+                         uint64_t log_place) {
     const Progress progress("starting the service");
     const std::string word = TRY(os::read_all(pipe, limits::kKiB * 64));
     if (word.starts_with('+')) {
@@ -297,7 +298,7 @@ Result<int> await_daemon(const ServeOptions& options, const ServePlan& plan, con
         return 0;
     }
     const std::string path = log_path(plan.settings.data);
-    const std::string tail = log_tail(path, kTailBytes);
+    const std::string tail = log_since(path, log_place, kTailBytes);
     std::fwrite(tail.data(), 1, tail.size(), stderr);
     say("the service did not start: " + (word.empty() ? "its supervisor ended" : word.substr(1)));
     say("its log is " + path);
@@ -315,8 +316,10 @@ Result<int> serve(const ServeOptions& options) {
     TRY_OK(prepare(plan));
     os::Fd signals = TRY(os::make_signal_fd({SIGTERM, SIGINT, SIGHUP}));
     if (!options.detach) return serve_here(options, plan, std::move(signals));
+    const uint64_t log_place = log_size(log_path(plan.settings.data));
     os::Detached detached = TRY(os::detach());
-    if (detached.side == os::Side::Parent) return await_daemon(options, plan, detached.pipe);
+    if (detached.side == os::Side::Parent)
+        return await_daemon(options, plan, detached.pipe, log_place);
     return serve_as_daemon(plan, std::move(signals), std::move(detached.pipe));
 }
 

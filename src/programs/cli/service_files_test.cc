@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "base/time.h"
-#include "programs/cli/log_file.h"
 #include "programs/cli/supervisor.h"
 #include "wire/layout.h"
 
@@ -57,14 +56,6 @@ TEST_F(ServiceFilesTest, EndsOnlyTheProcessesThatItMeans) {
     end_processes({ours.mark(), stranger}, 5000);
     EXPECT_EQ(ours.end()->signal, SIGTERM);
     EXPECT_EQ(other.end(), std::nullopt);
-}
-
-TEST_F(ServiceFilesTest, TheTailOfALogBeginsWithAWholeLine) {
-    const std::string path = data_ + "/log";
-    ASSERT_TRUE(os::write_file_atomically(path, "first line\nsecond line\nthird line\n", 0600));
-    EXPECT_EQ(log_tail(path, 15), "third line\n");
-    EXPECT_EQ(log_tail(path, 1000), "first line\nsecond line\nthird line\n");
-    EXPECT_EQ(log_tail(data_ + "/none", 10), "");
 }
 
 TEST(SupervisorUrl, IsReachable) {
