@@ -18,7 +18,7 @@ BAD_HEADERS = {
     "wrong": {"Authorization": f"Bearer {WRONG_KEY}"},
     "wrong, the other header": {"X-API-Key": WRONG_KEY},
     "malformed": {"Authorization": "Bearer hello"},
-    "empty": {"Authorization": "Bearer "},
+    "no key behind the scheme": {"Authorization": "Bearer"},
     "other scheme": {"Authorization": "Basic dXNlcjpwYXNz"},
     "huge": {"Authorization": "Bearer " + "e" * 5000},
 }

@@ -292,6 +292,7 @@ def test_a_kept_contract_passes(check: Check) -> None:
         ),
         (contracts.check_routes, "src/faces/rest/more.cc", '"/v1/secret"', "does not promise"),
         (contracts.check_routes, "src/faces/rest/router.cc", '"/healthz"', "does not serve"),
+        (contracts.check_contract_text, contracts.OPENAPI, "a: {b: [{c: one, and two}]}", "`and two` is read as a key"),
         (contracts.check_error_kinds, "src/base/error.cc", 'return "not_found";', "`internal` is missing"),
         (contracts.check_error_kinds, "src/base/error.cc", '"not_found" "internal" "tired"', "`tired` is missing"),
         (contracts.check_end_reasons, "src/wire/run_end.cc", '"ok"', "`error` is missing"),

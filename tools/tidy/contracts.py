@@ -80,6 +80,21 @@ def check_routes(tree: Tree) -> Iterator[Finding]:
         yield Finding(*served[route], f"{OPENAPI} does not promise {route}")
 
 
+def check_contract_text(tree: Tree) -> Iterator[Finding]:
+    """A text with a comma inside `{…}` must stand in quotes, or its rest becomes a key without a value."""
+    text = tree.texts.get(OPENAPI, "{}")
+    for key in keys_without_value(yaml.safe_load(text)):
+        yield Finding(OPENAPI, line_of(text, key), f"`{key}` is read as a key: put the whole text in quotes")
+
+
+def keys_without_value(node: object) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from (str(key) for key, value in node.items() if value is None)
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for child in children:
+        yield from keys_without_value(child)
+
+
 def check_error_kinds(tree: Tree) -> Iterator[Finding]:
     """base/error.cc, errors.md and openapi.yaml know the same kinds."""
     sources = {
@@ -179,6 +194,7 @@ def line_of(text: str, part: str) -> int:
 CHECKS = [
     check_operations,
     check_routes,
+    check_contract_text,
     check_error_kinds,
     check_end_reasons,
     check_limits,
