@@ -32,7 +32,10 @@ outside() {
     enter_cgroup "fresh-$$"
     # The new pid namespace ends every process that is started inside, the mount namespace every mount,
     # and the cgroup namespace keeps uninstall away from other instances on this host.
-    unshare --mount --pid --cgroup --fork --kill-child --mount-proc "$0" --inside "$work" "$@"
+    # In the background, because unshare passes no signal on and a shell that waits for it hears none.
+    unshare --mount --pid --cgroup --fork --kill-child --mount-proc "$0" --inside "$work" "$@" &
+    trap 'kill -KILL %1; exit 130' INT TERM
+    wait %1
 }
 
 # Moves this shell into a child of its cgroup in every hierarchy: the root of what is seen inside.
@@ -66,8 +69,12 @@ cgroup_mount() {
 clean_up() {
     local group loop
     for group in "${entered[@]}"; do
-        echo $$ >"$(dirname "$group")/cgroup.procs" 2>/dev/null || true
-        find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+        echo $$ >"$(dirname "$group")/cgroup.procs" || true
+        for _ in {1..100}; do # what was just killed leaves its group a little later
+            find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+            [ -d "$group" ] || break
+            sleep 0.1
+        done
         [ ! -d "$group" ] || say "left behind: cgroup $group"
     done
     losetup --noheadings --output NAME,BACK-FILE | awk -v w="$work/" 'index($2, w) == 1 { print $1 }' |
