@@ -9,7 +9,7 @@
 
 #include <chrono>
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -42,7 +42,7 @@ class PoolTest : public testing::Test {
         ASSERT_TRUE(made) << made.error().message;
         auto pool = Pool::mount(data_);
         ASSERT_TRUE(pool) << pool.error().message;
-        pool_.emplace(std::move(*pool));
+        pool_ = std::make_unique<Pool>(std::move(*pool));
     }
     void TearDown() override {
         if (pool_) EXPECT_TRUE(pool_->unmount());
@@ -56,7 +56,7 @@ class PoolTest : public testing::Test {
     }
 
     std::string data_ = "/tmp/cloister-pool-" + std::to_string(::getpid());
-    std::optional<Pool> pool_;
+    std::unique_ptr<Pool> pool_;
 };
 
 void write_text(const std::string& path, const std::string& text) {

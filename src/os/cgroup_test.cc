@@ -1,11 +1,12 @@
 #include "os/cgroup.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <memory>
 
 namespace cloister::os {
 namespace {
@@ -110,12 +111,12 @@ class CgroupTreeTest : public testing::Test {
         auto tree =
             CgroupTree::open(std::move(*layout), "cloister-test-" + std::to_string(::getpid()));
         ASSERT_TRUE(tree) << tree.error().message;
-        tree_.emplace(std::move(*tree));
+        tree_ = std::make_unique<CgroupTree>(std::move(*tree));
     }
     void TearDown() override {
         if (tree_) EXPECT_TRUE(tree_->remove(""));
     }
-    std::optional<CgroupTree> tree_;
+    std::unique_ptr<CgroupTree> tree_;
 };
 
 TEST_F(CgroupTreeTest, LimitsAreReadBackAndHold) {
