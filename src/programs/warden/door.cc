@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/limits.h"
@@ -69,8 +70,10 @@ void Door::close() {
 
 void Door::accept() {
     auto accepted = os::accept_connection(listener_);
-    if (!accepted || !accepted->has_value()) return;
-    os::Fd fd = std::move(accepted->value());
+    if (!accepted) return;
+    std::optional<os::Fd> waiting = std::move(*accepted);
+    if (!waiting) return;
+    os::Fd fd = std::move(*waiting);
     const auto peer = os::peer_of(fd);
     if (!peer || (peer->uid != host_.host.server_uid && peer->uid != 0)) {
         return log_warn("a stranger at the door",

@@ -69,7 +69,7 @@ Result<void> prepare(const PrepareOptions& options) {
                 [&] { return jail::make_pool_image(options.data, options.pool_bytes); }));
     TRY_OK(os::enter_private_mounts());
     jail::Pool pool = TRY(jail::Pool::mount(options.data));
-    const auto filled = fill(pool, options);
+    auto filled = fill(pool, options);
     TRY_OK(pool.unmount());
     return filled;
 }

@@ -14,7 +14,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <thread>
 
 #include "base/log.h"
@@ -131,25 +130,22 @@ class WardenTest : public testing::Test {
     void send(const Request& request) {
         ASSERT_TRUE(os::send_with_fds(connection_, encode(request), {}));
     }
-    std::optional<Reply> receive() {
+    Result<Reply> receive() {
         pollfd polled{.fd = connection_.get(), .events = POLLIN, .revents = 0};
-        if (::poll(&polled, 1, 60'000) != 1) return std::nullopt;
-        const auto message = os::receive_with_fds(connection_, limits::kWardenMessageMax);
-        if (!message || message->bytes.empty()) return std::nullopt;
-        const auto reply = decode_reply(message->bytes);
-        return reply ? std::optional(*reply) : std::nullopt;
+        if (::poll(&polled, 1, 60'000) != 1)
+            return make_error(ErrorKind::DeadlineExceeded, "silence");
+        const auto message = TRY(os::receive_with_fds(connection_, limits::kWardenMessageMax));
+        if (message.bytes.empty()) return make_error(ErrorKind::Unavailable, "closed");
+        return decode_reply(message.bytes);
     }
     template <class T>
-    std::optional<T> receive_as() {
-        const auto reply = receive();
-        if (!reply || !std::holds_alternative<T>(*reply)) return std::nullopt;
-        return std::get<T>(*reply);
+    Result<T> receive_as() {
+        const Reply reply = TRY(receive());
+        const T* wanted = std::get_if<T>(&reply);
+        if (wanted == nullptr) return make_error(ErrorKind::Internal, "another kind of answer");
+        return *wanted;
     }
-    Result<void> done() {
-        const auto reply = receive_as<DoneReply>();
-        if (!reply) return make_error(ErrorKind::Unavailable, "no answer");
-        return result_of(*reply);
-    }
+    Result<void> done() { return result_of(TRY(receive_as<DoneReply>())); }
 
     JailPlan plan() const {
         return {.sandbox = *Id::from(new_id()),
@@ -180,16 +176,17 @@ class WardenTest : public testing::Test {
         auto agent =
             os::connect_unix(layout::agent_socket(data(), sandbox.view()), os::SocketKind::Stream);
         if (!agent) return agent.error().message;
-        std::string frame;
-        append_frame(frame, FrameKind::Json, R"({"op":"hello"})");
-        (void)os::write_all(*agent, frame);
+        std::string request;
+        append_frame(request, FrameKind::Json, R"({"op":"hello"})");
+        (void)os::write_all(*agent, request);
         FrameDecoder decoder;
         for (;;) {
             const auto message = os::receive_with_fds(*agent, 4096);
             if (!message || message->bytes.empty()) return "closed";
             decoder.feed(message->bytes);
             const auto answer = decoder.next();
-            if (answer && *answer) return (*answer)->payload;
+            if (!answer) return answer.error().message;
+            if (const auto& frame = *answer) return frame->payload;
         }
     }
 
@@ -258,7 +255,7 @@ TEST_F(WardenTest, KeepsSandboxesWhenAConnectionEndsOrTalksNonsense) {
     const JailPlan wanted = plan();
     ASSERT_TRUE(create(wanted));
     ASSERT_TRUE(os::write_all(connection_, "nonsense"));
-    EXPECT_FALSE(receive().has_value()) << "the connection is closed";
+    EXPECT_FALSE(receive()) << "the connection is closed";
     connection_.reset();
     connect();
     EXPECT_EQ(count(), 1u);

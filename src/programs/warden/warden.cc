@@ -304,6 +304,7 @@ void Warden::nest_ended(Nest& nest) {
 
 std::vector<Id> Warden::list() const {
     std::vector<Id> ids;
+    ids.reserve(sandboxes_.size());
     for (const auto& [id, sandbox] : sandboxes_) ids.push_back(id);
     return ids;
 }
