@@ -244,8 +244,10 @@ def test_charts_as_svg(run: Run) -> None:
 
 
 def test_a_chosen_backend_stays(run: Run) -> None:
-    code = "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.plot([1])\nplt.savefig('a.png')"
-    done = run(code)
+    done = run(
+        "import matplotlib\nmatplotlib.use('Agg')\n"
+        "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.savefig('a.png')"
+    )
     assert pictures(done) == 0
     assert [artifact["path"] for artifact in done["artifacts"]] == ["/home/user/a.png"]
 
@@ -506,6 +508,13 @@ def test_multiprocessing(method: str, run: Run) -> None:
 
 def test_modules_beside_the_code_are_imported(run: Run) -> None:
     assert out(run("import helper", files=[{"path": "helper.py", "content": "print('imported')"}])) == "imported\n"
+
+
+def test_modules_of_the_user_do_not_keep_the_interpreter_from_starting(run: Run) -> None:
+    names = ("json.py", "random.py", "asyncio.py", "IPython.py", "typing.py")
+    run("import os; os._exit(0)", files=[{"path": name, "content": "raise ImportError('mine')"} for name in names])
+    assert out(run("print('started')")) == "started\n"
+    assert run("import importlib, sys; sys.modules.pop('random', None); import random")["error"]["value"] == "mine"
 
 
 def test_no_module_of_ours_is_in_the_way(run: Run) -> None:

@@ -44,7 +44,8 @@ class CellFormatter(DisplayFormatter):
 
 
     def _has_printer(self, kind: type) -> bool:
-        return any(kind in formatter.type_printers for mime, formatter in self.formatters.items() if mime != "text/plain")
+        rich = (formatter for mime, formatter in self.formatters.items() if mime != "text/plain")
+        return any(kind in formatter.type_printers for formatter in rich)
 
 
 class CellPublisher(DisplayPublisher):

@@ -96,7 +96,7 @@ class Driver:
         self._shell.last_error = None
         with self._environment(request):
             error = self._run_cell(request.code) or self._shell.last_error
-            if isinstance(error, SystemExit) and isinstance(error.code, str):
+            if isinstance(error, SystemExit) and not isinstance(error.code, (int, type(None))):
                 print(error.code, file=sys.stderr)
             self._streams.flush()
         return error

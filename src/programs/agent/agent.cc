@@ -16,6 +16,7 @@ namespace cloister::agent {
 namespace {
 
 constexpr int kProtocol = 1;
+constexpr std::string_view kStarted = R"("started":"plain")";
 
 Error no_context(std::string_view id) {
     return make_error(ErrorKind::NotFound,
@@ -164,10 +165,17 @@ Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
     }
     if (Context* existing = find(op.context)) {
         if (existing->start_deadline_ms != 0) return busy(op.context);
-        on_started(*existing, {});
-        client.answer(ok_answer(R"("started":"plain")"));
-        return {};
+        if (!existing->kernel->is_dead()) {
+            client.answer(ok_answer(kStarted));
+            return {};
+        }
+        existing->deleted = true;  // its last run still has to end
     }
+    return start_kernel(client, op, driver->second);
+}
+
+Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
+                                 const std::vector<std::string>& driver) {
     if (contexts_.size() >= limits::kContextsMax) {
         return make_error(
             ErrorKind::ResourceExhausted,
@@ -178,7 +186,7 @@ Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
     Context& made = *context;
     made.id = op.context;
     made.cwd = op.cwd;
-    made.kernel = TRY(Kernel::start({.argv = driver->second, .env = environment(op), .cwd = op.cwd},
+    made.kernel = TRY(Kernel::start({.argv = driver, .env = environment(op), .cwd = op.cwd},
                                     processes_, poller_, displays_));
     made.kernel->on_started = [this, &made](const Result<void>& result) {
         on_started(made, result);
@@ -196,7 +204,7 @@ void Agent::on_started(Context& context, const Result<void>& result) {
     Connection* client = std::exchange(context.preparing, nullptr);
     if (client == nullptr) return;
     client->on_gone = nullptr;
-    client->answer(result ? ok_answer(R"("started":"plain")") : error_answer(result.error()));
+    client->answer(result ? ok_answer(kStarted) : error_answer(result.error()));
 }
 
 std::vector<std::string> Agent::environment(const PrepareContext& op) const {

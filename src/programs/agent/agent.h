@@ -63,6 +63,8 @@ class Agent {
     void handle(Connection& client, const FileRead& op);
     void handle(Connection& client, const FileWrite& op);
     Result<void> prepare(Connection& client, const PrepareContext& op);
+    Result<void> start_kernel(Connection& client, const PrepareContext& op,
+                              const std::vector<std::string>& driver);
     Result<void> run(Connection& client, const RunCode& op);
     void hand_over(Connection& client, const FileWork& work);
     void on_started(Context& context, const Result<void>& result);
