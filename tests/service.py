@@ -74,12 +74,12 @@ def processes() -> list[Process]:
     return found
 
 
-def host_id_processes(first: int = 0x70000000, last: int = 0xEFFFFFFF) -> list[int]:
-    """Processes that run under the host ids which sandboxes get."""
+def processes_in_group(name: str) -> list[int]:
+    """Processes below a cgroup of that name, in any hierarchy: a sandbox's id, or a warden's instance."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and first <= entry.stat().st_uid <= last:
+            if entry.name.isdigit() and f"/{name}/" in (entry / "cgroup").read_text():
                 found.append(int(entry.name))
         except OSError:
             continue
@@ -186,6 +186,7 @@ class Service:
         """What is still there of a service that has stopped, in words."""
         data = str(self.data)
         left = [f"process {p.pid}: {' '.join(p.command)}" for p in self.programs()]
+        left += [f"process {pid} in its cgroup" for pid in processes_in_group(self._group_name())]
         left += [f"mount {line}" for line in _lines("/proc/self/mountinfo") if data in line]
         left += [f"loop device {path.parent.parent.name}" for path in _loops() if data in path.read_text()]
         left += [f"cgroup {path}" for path in self.cgroups()]
@@ -194,8 +195,10 @@ class Service:
 
     def cgroups(self) -> list[Path]:
         """The warden's groups for this data directory, in every hierarchy."""
-        name = f"cloister-{fnv1a(str(self.data.resolve())):08x}"
-        return [path for path in Path("/sys/fs/cgroup").glob(f"**/{name}") if path.is_dir()]
+        return [path for path in Path("/sys/fs/cgroup").glob(f"**/{self._group_name()}") if path.is_dir()]
+
+    def _group_name(self) -> str:
+        return f"cloister-{fnv1a(str(self.data.resolve())):08x}"
 
     # --- starting ---
 

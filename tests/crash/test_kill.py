@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import create_sandbox
-from service import Service, host_id_processes, wait_until
+from service import Service, processes_in_group, wait_until
 
 SERVING_AGAIN_SECONDS = 5
 
@@ -69,8 +69,9 @@ def test_killed_during_a_run(name: str, server: Service, client: httpx.Client) -
 
 
 def sandbox_traces(server: Service, sandbox_id: str) -> list[str]:
-    """What names a sandbox on the host: cgroups, sockets. Its processes are counted by the session's end."""
-    found = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{sandbox_id}")]
+    """What names a sandbox on the host: processes, cgroups, sockets."""
+    found = [f"process {pid}" for pid in processes_in_group(sandbox_id)]
+    found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{sandbox_id}")]
     found += [str(path) for path in server.data.rglob(f"*{sandbox_id}*")]
     return found
 
@@ -78,15 +79,11 @@ def sandbox_traces(server: Service, sandbox_id: str) -> list[str]:
 def test_an_agent_that_dies_takes_its_sandbox_only(server: Service, client: httpx.Client) -> None:
     neighbour = create_sandbox(client)
     client.post(f"/v1/sandboxes/{neighbour['id']}/runs", json={"code": "kept = 1"})
-    before = set(host_id_processes())
     victim = create_sandbox(client)
     run_id = begin_run(client, victim["id"])
 
-    for pid in set(host_id_processes()) - before:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue  # died with its pid namespace
+    agent = min(processes_in_group(victim["id"]))  # the first process that the sandbox had
+    os.kill(agent, signal.SIGKILL)
 
     wait_until(lambda: client.get(f"/v1/runs/{run_id}").json()["state"] == "ended", 10, "the run ends")
     assert client.get(f"/v1/runs/{run_id}").json()["end_reason"] == "sandbox_lost"
@@ -94,3 +91,4 @@ def test_an_agent_that_dies_takes_its_sandbox_only(server: Service, client: http
     assert still["stdout"]["text"] == "1\n"
     client.delete(f"/v1/sandboxes/{neighbour['id']}")
     client.delete(f"/v1/sandboxes/{victim['id']}")
+    wait_until(lambda: not sandbox_traces(server, victim["id"]), 10, "nothing of the lost sandbox is left")
