@@ -117,7 +117,11 @@ class Service:
 
     def start(self) -> None:
         self._prepare()
-        self._serve()
+        self.serve()
+
+    def serve(self) -> None:
+        """`cloister serve`, until it is ready; also after everything was killed."""
+        self._begin()
         wait_until(self._ready, START_SECONDS, f"the service is ready (log: {self.log})")
         self.key = json.loads((self.data / "client.json").read_text())["api_key"]
 
@@ -137,6 +141,7 @@ class Service:
             raise
 
     def kill_rest(self) -> None:
+        """kill -9 of all of our programs that still run here."""
         for process in self.programs():
             try:
                 os.kill(process.pid, signal.SIGKILL)
@@ -214,7 +219,7 @@ class Service:
         with self.log.open("ab") as log:
             subprocess.run(command, stdout=log, stderr=log, check=True, timeout=PREPARE_SECONDS)
 
-    def _serve(self) -> None:
+    def _begin(self) -> None:
         command = [
             self.build.program("cloister"),
             "serve",

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import create_sandbox
-from service import Service, processes_in_group, wait_until
+from conftest import create_sandbox, new_client
+from service import Build, Service, processes_in_group, wait_until
 
 SERVING_AGAIN_SECONDS = 5
 
@@ -92,3 +92,26 @@ def test_an_agent_that_dies_takes_its_sandbox_only(server: Service, client: http
     client.delete(f"/v1/sandboxes/{neighbour['id']}")
     client.delete(f"/v1/sandboxes/{victim['id']}")
     wait_until(lambda: not sandbox_traces(server, victim["id"]), 10, "nothing of the lost sandbox is left")
+
+
+def test_everything_killed_at_once(build: Build) -> None:
+    """Sandboxes outlive our programs, with nobody to keep them; the next start sweeps them and serves."""
+    service = Service(build)
+    try:
+        service.start()
+        with new_client(service, Authorization=f"Bearer {service.key}") as client:
+            sandbox = create_sandbox(client)
+            begin_run(client, sandbox["id"])
+            service.kill_rest()
+            wait_until(lambda: not service.programs(), 10, "our programs are dead")
+            assert processes_in_group(sandbox["id"])
+            service.serve()
+            assert works(client)
+            assert not sandbox_traces(service, sandbox["id"])
+        assert service.stop() == 0
+        assert service.leftovers() == []
+        assert service.sanitizer_reports() == []
+    finally:
+        service.kill_rest()
+        service.remove()
+    service.log.unlink()
