@@ -147,7 +147,7 @@ Task<Result<void>> Context::prepare(Sandbox& sandbox, Run& run) {
     interpreter_ = Interpreter::Ready;
     const json::value* how = answer->if_contains("started");
     const bool forked = how != nullptr && how->is_string() && how->as_string() == "forked";
-    run.set_started_as(forked ? "forked" : "plain");
+    started_as_ = forked ? "forked" : "plain";
     run.add_start_ms(steady_ms() - begun);
     co_return Result<void>{};
 }
@@ -161,6 +161,7 @@ Task<Result<void>> Context::start(Sandbox& sandbox, Run& run) {
         agent_ = std::make_shared<AgentConnection>(std::move(*agent));
         const std::shared_ptr<AgentConnection> connection = agent_;
         set_guard(run.spec().timeout_ms);
+        run.set_started_as(started_as_);
         Result<void> sent =
             co_await connection->send(FrameKind::Json, json::serialize(run_request(id_, run)));
         if (!sent) co_return sent;

@@ -66,7 +66,8 @@ class Context : public std::enable_shared_from_this<Context> {
     bool working_ = false;
     enum class Interpreter { None, Ready, Lost };
     Interpreter interpreter_ = Interpreter::None;
-    bool killed_ = false;  // the guard has asked for the sandbox's death
+    std::string started_as_;        // how the interpreter came to life
+    bool killed_ = false;           // the guard has asked for the sandbox's death
     int64_t guard_at_ = INT64_MAX;  // steady; moved by each phase of a run
 };
 

@@ -350,19 +350,21 @@ Task<void> one_call(Checks& checks) {
     co_await bench.start();
     RunSpec spec{.code = "file /home/user/made.txt"};
     spec.files = {{.path = "/home/user/made.txt", .bytes = "kept bytes"}};
-    const auto run = co_await start_one_call(bench.engine().one_call_parts(), bench.project(), {},
-                                             std::move(spec));
-    EXPECT_TRUE(run);
-    co_await Bench::end_of(*run);
+    const auto call = co_await start_one_call(bench.engine().one_call_parts(), bench.project(), {},
+                                              std::move(spec));
+    EXPECT_TRUE(call);
+    const std::shared_ptr<Run> run = call->run;
+    co_await Bench::end_of(run);
+    co_await call->sandbox->wait_for_death();
     for (int i = 0; i < 100 && bench.engine().sandboxes().live() > 0; ++i) co_await checks.settle();
     EXPECT_TRUE(bench.warden()->agents.empty());
-    auto file = co_await bench.engine().artifacts().open((*run)->id(), 0);
+    auto file = co_await bench.engine().artifacts().open(run->id(), 0);
     EXPECT_TRUE(file);
     EXPECT_EQ(file->size, 10U);
     EXPECT_EQ(*co_await file->next(), "kept bytes");
     EXPECT_EQ(*co_await file->next(), "");
-    EXPECT_FALSE(co_await bench.engine().artifacts().open((*run)->id(), 1));
-    EXPECT_EQ((*run)->to_json(Detail::Whole).at("artifacts").as_array().size(), 1U);
+    EXPECT_FALSE(co_await bench.engine().artifacts().open(run->id(), 1));
+    EXPECT_EQ(run->to_json(Detail::Whole).at("artifacts").as_array().size(), 1U);
     co_await bench.stop();
 }
 TEST(Engine, AOneCallRunKeepsItsArtifactsAndNothingElse) {

@@ -35,8 +35,8 @@ Task<void> finish(OneCallParts parts, std::shared_ptr<Sandbox> sandbox, std::sha
 
 }  // namespace
 
-Task<Result<std::shared_ptr<Run>>> start_one_call(OneCallParts parts, std::string project,
-                                                  SandboxSpec sandbox, RunSpec run) {
+Task<Result<OneCall>> start_one_call(OneCallParts parts, std::string project, SandboxSpec sandbox,
+                                     RunSpec run) {
     const auto made = co_await parts.sandboxes->create(std::move(project), std::move(sandbox));
     if (!made) co_return made.error();
     const auto started = parts.runs->start(*made, std::move(run));
@@ -46,7 +46,7 @@ Task<Result<std::shared_ptr<Run>>> start_one_call(OneCallParts parts, std::strin
         co_return started.error();
     }
     spawn(finish(parts, *made, *started));
-    co_return *started;
+    co_return OneCall{.run = *started, .sandbox = *made};
 }
 
 }  // namespace cloister::engine

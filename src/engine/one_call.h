@@ -18,7 +18,12 @@ struct OneCallParts {
     std::shared_ptr<const Artifacts> artifacts;
 };
 
-Task<Result<std::shared_ptr<Run>>> start_one_call(OneCallParts parts, std::string project,
-                                                  SandboxSpec sandbox, RunSpec run);
+struct OneCall {
+    std::shared_ptr<Run> run;
+    std::shared_ptr<Sandbox> sandbox;  // dies after the run's end, when the artifacts are kept
+};
+
+Task<Result<OneCall>> start_one_call(OneCallParts parts, std::string project, SandboxSpec sandbox,
+                                     RunSpec run);
 
 }  // namespace cloister::engine

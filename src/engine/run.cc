@@ -122,7 +122,9 @@ void Run::on_started() {
 
 void Run::on_shown(std::string_view type, const json::object& event) {
     json::object shown = shown_of(event);
-    log_->append(type, json::serialize(shown));
+    std::string data = json::serialize(shown);
+    const size_t bytes = data.size();
+    log_->append(type, std::move(data), bytes);
     if (type == "result") execution_count_ = int_of(event, "execution_count");
     if (type == "display_update") {
         output_.update(shown);

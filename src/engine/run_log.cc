@@ -54,16 +54,14 @@ void RunLog::Reader::done(const std::vector<Event>& events) {
     log_->changed_.notify_all();
 }
 
-void RunLog::append(std::string_view type, std::string data) {
-    const size_t bytes = data.size();
-    append(type, std::move(data), bytes);
-}
-
 void RunLog::append(std::string_view type, std::string data, size_t output_bytes) {
     const size_t cost = data.size() + kEventOverhead;
-    events_.push_back(
-        Kept{.type = std::string(type), .data = std::move(data), .bytes_before = total_bytes_});
-    total_bytes_ += output_bytes;
+    events_.push_back(Kept{.type = std::string(type),
+                           .data = std::move(data),
+                           .output_before = total_output_,
+                           .cost_before = total_cost_});
+    total_output_ += output_bytes;
+    total_cost_ += cost;
     bytes_ += cost;
     trim();
     changed_.notify_all();
@@ -83,8 +81,8 @@ void RunLog::hurry() {
     changed_.notify_all();
 }
 
-uint64_t RunLog::bytes_up_to(uint64_t number) const {
-    if (number >= first_) return events_[number - first_].bytes_before;
+uint64_t RunLog::output_before(uint64_t number) const {
+    if (number >= first_) return events_[number - first_].output_before;
     const uint64_t back = first_ - number;  // 1: the last that left
     if (back <= left_.size()) return left_[left_.size() - back];
     // A reader from the very start has lost everything; for another one that is this far behind the
@@ -93,7 +91,7 @@ uint64_t RunLog::bytes_up_to(uint64_t number) const {
 }
 
 Event RunLog::dropped_before(uint64_t first, uint64_t after) const {
-    const uint64_t bytes = bytes_up_to(first) - bytes_up_to(after + 1);
+    const uint64_t bytes = output_before(first) - output_before(after + 1);
     return Event{.number = first - 1,
                  .type = "dropped",
                  .data = fmt::format(R"({{"events":{},"bytes":{}}})", first - 1 - after, bytes)};
@@ -107,14 +105,14 @@ uint64_t RunLog::slowest_reader() const {
 
 bool RunLog::reader_lags() const {
     const uint64_t next = std::max(slowest_reader() + 1, first_);
-    return next <= last() && total_bytes_ - bytes_up_to(next) > kReaderLagMax;
+    return next <= last() && total_cost_ - events_[next - first_].cost_before > kReaderLagMax;
 }
 
 void RunLog::trim() {
     const uint64_t read = slowest_reader();
     while (bytes_ > limits::kRunEventsMax && events_.size() > 1 && first_ <= read) {
         bytes_ -= events_.front().data.size() + kEventOverhead;
-        left_.push_back(events_.front().bytes_before);
+        left_.push_back(events_.front().output_before);
         if (left_.size() > kLeftMax) left_.pop_front();
         events_.pop_front();
         ++first_;

@@ -54,10 +54,8 @@ class RunLog : public std::enable_shared_from_this<RunLog> {
         uint64_t after_;  // the number of the last event that was read
     };
 
-    // `output_bytes`: what a reader that missed this event has missed of the run's output; for
-    // events that hold no text of a stream, the size of their data.
-    void append(std::string_view type, std::string data, size_t output_bytes);
-    void append(std::string_view type, std::string data);
+    // `output_bytes`: how much of the run's output a reader misses with this event.
+    void append(std::string_view type, std::string data, size_t output_bytes = 0);
     // No event comes behind the last one; readers that have read it are at the end.
     void close();
     bool closed() const { return closed_; }
@@ -78,10 +76,11 @@ class RunLog : public std::enable_shared_from_this<RunLog> {
   private:
     struct Kept {
         std::string type, data;
-        uint64_t bytes_before = 0;  // output bytes of all events before this one
+        uint64_t output_before = 0;  // output bytes of all events before this one
+        uint64_t cost_before = 0;    // memory of all events before this one
     };
 
-    uint64_t bytes_up_to(uint64_t number) const;
+    uint64_t output_before(uint64_t number) const;
     Event dropped_before(uint64_t first, uint64_t after) const;
     uint64_t slowest_reader() const;
     bool reader_lags() const;
@@ -89,7 +88,8 @@ class RunLog : public std::enable_shared_from_this<RunLog> {
 
     std::deque<Kept> events_;
     uint64_t first_ = 1;  // number of events_.front()
-    uint64_t total_bytes_ = 0;
+    uint64_t total_output_ = 0;
+    uint64_t total_cost_ = 0;
     size_t bytes_ = 0;  // of events_
     // For exact counts in `dropped`: where the last events that left the ring began.
     std::deque<uint64_t> left_;

@@ -34,7 +34,7 @@ Task<void> dropping(Checks&) {
     auto log = std::make_shared<RunLog>();
     constexpr size_t kEvents = 100;
     const size_t each = limits::kRunEventsMax / 10;
-    for (size_t i = 0; i < kEvents; ++i) log->append("stdout", std::string(each, 'x'));
+    for (size_t i = 0; i < kEvents; ++i) log->append("stdout", std::string(each, 'x'), each);
     EXPECT_LE(log->bytes(), limits::kRunEventsMax);
     for (const uint64_t after : {uint64_t{0}, uint64_t{7}}) {
         const auto events = log->attach(after).take(1);

@@ -60,6 +60,12 @@ void Sandbox::die(Death death) {
     for (const auto& context : contexts_ | std::views::values) {
         context->end_queued(death_->reason, death_->message);
     }
+    died_.notify_all();
+}
+
+Task<void> Sandbox::wait_for_death() {
+    const auto self = shared_from_this();
+    while (!death_) co_await died_.wait();
 }
 
 void Sandbox::report_lost(std::string message) {

@@ -63,6 +63,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     // Marks it dead and ends its runs so; the first death counts.
     void die(Death death);
     const std::optional<Death>& death() const { return death_; }
+    Task<void> wait_for_death();
     // Something showed that it is gone (its agent closed a connection, the warden said so).
     void report_lost(std::string message);
     void hurry();
@@ -94,6 +95,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     SandboxState state_ = SandboxState::Creating;
     std::map<std::string, std::shared_ptr<Context>> contexts_;  // by language
     std::optional<Death> death_;
+    Signal died_;
     size_t users_ = 0;
     uint64_t number_ = 0;
     int64_t last_used_;  // steady

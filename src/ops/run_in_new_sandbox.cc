@@ -6,9 +6,8 @@
 
 namespace cloister::ops {
 
-Task<Result<std::shared_ptr<engine::Run>>> run_in_new_sandbox(engine::Engine& engine,
-                                                              engine::Principal caller,
-                                                              RunInNewSandboxInput input) {
+Task<Result<engine::OneCall>> run_in_new_sandbox(engine::Engine& engine, engine::Principal caller,
+                                                 RunInNewSandboxInput input) {
     Result<void> good = engine.check_open();
     if (good) good = check_run(input.spec);
     if (good) good = check_env("sandbox.env", input.sandbox.env);

@@ -11,8 +11,7 @@ struct RunInNewSandboxInput {
     engine::SandboxSpec sandbox;
     engine::RunSpec spec;
 };
-Task<Result<std::shared_ptr<engine::Run>>> run_in_new_sandbox(engine::Engine& engine,
-                                                              engine::Principal caller,
-                                                              RunInNewSandboxInput input);
+Task<Result<engine::OneCall>> run_in_new_sandbox(engine::Engine& engine, engine::Principal caller,
+                                                 RunInNewSandboxInput input);
 
 }  // namespace cloister::ops

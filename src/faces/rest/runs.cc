@@ -68,15 +68,16 @@ Result<uint64_t> after_of(const Call& call) {
     if (!text) text = std::string(call.request.header("Last-Event-ID"));
     if (text->empty() && call.request.query().find("after=") == std::string_view::npos) return 0;
     const auto number = number_from(*text);
-    if (!number) return invalid_field("after", "`after` must be the number of an event: 0 or more");
-    return *number;
+    if (number) return *number;
+    return make_error(ErrorKind::InvalidArgument,
+                      "`after` in the query must be the number of an event: 0 or more");
 }
 
 Result<engine::StdinEnd> stdin_end_of(const Call& call) {
     const std::string eof = http::query_value(call.request.query(), "eof").value_or("false");
     if (eof == "true") return engine::StdinEnd::Yes;
     if (eof == "false") return engine::StdinEnd::No;
-    return invalid_field("eof", "`eof` must be true or false");
+    return make_error(ErrorKind::InvalidArgument, "`eof` in the query must be true or false");
 }
 
 }  // namespace
@@ -99,9 +100,13 @@ Task<Result<Answer>> create_run_in_new_sandbox(Call& call) {
     if (!body) co_return std::move(body).error();
     ops::RunInNewSandboxInput input{.sandbox = std::move(body->sandbox),
                                     .spec = std::move(body->spec)};
-    const auto run = co_await ops::run_in_new_sandbox(*call.engine, call.caller, std::move(input));
-    if (!run) co_return run.error();
-    co_return co_await answer_run(call, *body, *run);
+    const auto begun =
+        co_await ops::run_in_new_sandbox(*call.engine, call.caller, std::move(input));
+    if (!begun) co_return begun.error();
+    Result<Answer> answer = co_await answer_run(call, *body, begun->run);
+    // A whole answer says that all is done: the sandbox is dead, too.
+    if (begun->run->ended()) co_await begun->sandbox->wait_for_death();
+    co_return answer;
 }
 
 Task<Result<Answer>> get_run(Call& call) {
