@@ -381,6 +381,18 @@ TEST_F(AgentTest, ATimeoutEndsWhatDoesNotListen) {
     EXPECT_LE(descendants_of(agent_).size(), 1U);
 }
 
+TEST_F(AgentTest, ATimeoutEndsWhatTheRunStartedAndNothingElse) {
+    const std::string context = prepare();
+    const std::string start =
+        "import subprocess\n"
+        "p = subprocess.Popen(['sleep', '60'], start_new_session=True)\n";
+    run(context, start + "earlier = p; time.sleep(0.05)");
+    const Seen seen = run(context, start + "time.sleep(60)", R"(,"timeout_ms":300)");
+    EXPECT_EQ(seen.reason(), "timeout");
+    EXPECT_FALSE(seen.ended.at("state_lost").as_bool());
+    EXPECT_EQ(run(context, "print(p.wait(5), earlier.poll()); earlier.kill()").out, "-9 None\n");
+}
+
 TEST_F(AgentTest, AnInterruptBeforeTheCodeBeganIsNotLost) {
     const Seen seen = run(prepare(), "time.sleep(30)", R"(,"timeout_ms":1)");
     EXPECT_EQ(seen.reason(), "timeout");

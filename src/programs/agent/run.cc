@@ -108,6 +108,7 @@ Result<void> Run::begin() {
     before_ = meter_.begin();
     files_since_ = file_clock_now();
     started_ms_ = steady_ms();
+    started_ticks_ = ticks_since_boot();
     kernel_.set_listener(this);
     event(R"({"event":"started"})");
     const HeldMessage request = std::exchange(op_.request, nullptr);
@@ -229,6 +230,11 @@ void Run::reply(const DriverMessage& message) {
     const int64_t code = number_in(find_member(message.content, "exit_code"), 1);
     facts_.reply_exit_code = static_cast<int>(code & 0xFF);
     execution_count_ = number_in(find_member(message.content, "execution_count"), 0);
+    // Of a run that was cut short nothing stays; one that was interrupted by hand keeps what it
+    // started, as in a shell.
+    if (stop_ms_ && facts_.stopped != StopCause::Interrupted) {
+        kill_descendants(kernel_.pid(), started_ticks_);
+    }
     collect();
     const std::string_view cwd = plain_string(find_member(message.content, "cwd"));
     if (cwd.starts_with('/')) cwd_ = cwd;

@@ -85,6 +85,7 @@ class Run : public KernelListener {
     Counters before_;
     timespec files_since_{};
     int64_t started_ms_ = 0;
+    uint64_t started_ticks_ = 0;
     int64_t execution_count_ = 0;
 
     bool busy_ = false;  // the driver has begun: from now on an interrupt reaches the code

@@ -13,8 +13,10 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <memory>
+#include <sstream>
 
 #include "os/privileges.h"
 
@@ -62,30 +64,39 @@ bool arrange_fds(const std::vector<const os::Fd*>& fds, int first_high, std::vec
     return true;
 }
 
-// The parent of a process, from the text of /proc/PID/stat: "PID (NAME) STATE PARENT …", where the
-// name may hold anything.
-pid_t parent_in(std::string_view stat) {
-    const size_t name_end = stat.rfind(')');
-    if (name_end == std::string_view::npos || name_end + 4 >= stat.size()) return 0;
-    const std::string_view rest = stat.substr(name_end + 4);
+struct ProcessFacts {
     pid_t parent = 0;
-    std::from_chars(rest.data(), rest.data() + rest.size(), parent);
-    return parent;
+    uint64_t started = 0;  // in ticks since the boot
+};
+using ProcessTable = std::map<pid_t, ProcessFacts>;
+
+// From the text of /proc/PID/stat: "PID (NAME) STATE PARENT …", where the name may hold anything.
+// The time of the start is the 22nd field.
+ProcessFacts facts_in(std::string_view stat) {
+    const size_t name_end = stat.rfind(')');
+    if (name_end == std::string_view::npos) return {};
+    std::istringstream fields{std::string(stat.substr(name_end + 1))};
+    std::string skipped;
+    ProcessFacts facts;
+    fields >> skipped >> facts.parent;
+    for (int field = 5; field < 22; ++field) fields >> skipped;
+    fields >> facts.started;
+    return facts;
 }
 
-std::map<pid_t, pid_t> all_parents() {
-    std::map<pid_t, pid_t> parents;
+ProcessTable all_processes() {
+    ProcessTable table;
     const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);
-    if (!proc) return parents;
+    if (!proc) return table;
     while (const dirent* entry = ::readdir(proc.get())) {
         const std::string_view name = entry->d_name;
         pid_t pid = 0;
         const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
         if (parsed.ptr != name.data() + name.size()) continue;
         const auto stat = os::read_file(fmt::format("/proc/{}/stat", pid), 4096);
-        if (stat) parents[pid] = parent_in(*stat);
+        if (stat) table[pid] = facts_in(*stat);
     }
-    return parents;
+    return table;
 }
 
 Result<pid_t> fork_child() {
@@ -94,12 +105,12 @@ Result<pid_t> fork_child() {
     return pid;
 }
 
-bool leads_to(const std::map<pid_t, pid_t>& parents, pid_t pid, pid_t ancestor) {
+bool leads_to(const ProcessTable& table, pid_t pid, pid_t ancestor) {
     // Bounded: pids may have been reused while the table was read, so it may hold a circle.
-    for (size_t steps = 0; steps <= parents.size(); ++steps) {
-        const auto found = parents.find(pid);
-        if (found == parents.end()) return false;
-        pid = found->second;
+    for (size_t steps = 0; steps <= table.size(); ++steps) {
+        const auto found = table.find(pid);
+        if (found == table.end()) return false;
+        pid = found->second.parent;
         if (pid == ancestor) return true;
     }
     return false;
@@ -107,25 +118,35 @@ bool leads_to(const std::map<pid_t, pid_t>& parents, pid_t pid, pid_t ancestor) 
 
 }  // namespace
 
-std::vector<pid_t> descendants_of(pid_t ancestor) {
-    const std::map<pid_t, pid_t> parents = all_parents();
+std::vector<pid_t> descendants_of(pid_t ancestor, uint64_t since_ticks) {
+    const ProcessTable table = all_processes();
     std::vector<pid_t> found;
-    for (const auto& [pid, parent] : parents) {
-        if (leads_to(parents, pid, ancestor)) found.push_back(pid);
+    for (const auto& [pid, facts] : table) {
+        if (facts.started >= since_ticks && leads_to(table, pid, ancestor)) found.push_back(pid);
     }
     return found;
+}
+
+uint64_t ticks_since_boot() {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    const auto per_second = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+    return static_cast<uint64_t>(now.tv_sec) * per_second +
+           static_cast<uint64_t>(now.tv_nsec) * per_second / 1'000'000'000;
+}
+
+void kill_descendants(pid_t ancestor, uint64_t since_ticks) {
+    for (int round = 0; round < kKillRounds; ++round) {
+        const std::vector<pid_t> family = descendants_of(ancestor, since_ticks);
+        if (family.empty()) return;
+        for (const pid_t pid : family) ::kill(pid, SIGKILL);
+    }
 }
 
 void kill_family(pid_t leader) {
     // Stopped first, and killed last: its children would lose their ancestor with it.
     ::kill(leader, SIGSTOP);
-    size_t before = 0;
-    for (int round = 0; round < kKillRounds; ++round) {
-        const std::vector<pid_t> family = descendants_of(leader);
-        for (const pid_t pid : family) ::kill(pid, SIGKILL);
-        if (family.size() <= before) break;
-        before = family.size();
-    }
+    kill_descendants(leader, 0);
     ::kill(-leader, SIGKILL);
     ::kill(leader, SIGKILL);
 }

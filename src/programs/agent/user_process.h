@@ -44,9 +44,14 @@ class UserProcesses {
     const Birth& birth_;
 };
 
+// Now, as the kernel counts when processes start.
+uint64_t ticks_since_boot();
+// The processes that descend from `ancestor`, itself left out, and started at `since_ticks` or
+// later.
+std::vector<pid_t> descendants_of(pid_t ancestor, uint64_t since_ticks = 0);
+// SIGKILL for those. A daemon that forked away has lost its ancestors, and lives on.
+void kill_descendants(pid_t ancestor, uint64_t since_ticks);
 // SIGKILL for `leader`, its process group, and all that descend from it, also in other sessions.
 void kill_family(pid_t leader);
-// The processes that descend from `ancestor`, itself left out.
-std::vector<pid_t> descendants_of(pid_t ancestor);
 
 }  // namespace cloister::agent
