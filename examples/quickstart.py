@@ -35,9 +35,9 @@ print(summary.to_string(), end="\n\n")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 months.set_axis(months.index.strftime("%b")).plot.area(ax=left, alpha=0.85, title="Sales by month")
-sales.groupby(sales.index.day_name().str[:3], sort=False).mean().plot.bar(
-    ax=right, rot=0, legend=False, title="A usual week"
-)
+week = sales.groupby(sales.index.dayofweek).mean()
+week.index = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+week.plot.bar(ax=right, rot=0, legend=False, title="A usual week")
 for axes in (left, right):
     axes.set_xlabel("")
     axes.spines[["top", "right"]].set_visible(False)

@@ -4,5 +4,12 @@ set -euo pipefail
 # shellcheck source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+# A running service holds the pool and prepares it itself when it starts.
+lock=$data/run/warden.lock
+if [ -e "$lock" ] && ! flock --nonblock "$lock" true; then
+    echo "the running service holds the pool"
+    exit 0
+fi
+
 exec "$installed/bin/cloister-warden" prepare --data "$data" --runtime "$installed/runtime" \
     --image "$(image_path)"
