@@ -34,7 +34,7 @@ tidy_cpp() {
             --header-filter="^$repo/src/" 2>&1 | { grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header-filter' || true; }
 }
 
-tidy_rules() { /usr/bin/python3 tools/tidy --headers; }
+tidy_rules() { tools/tidy --headers; }
 
 check_bash() { bash_files | xargs shellcheck; }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TIDY = Path(__file__).resolve().parent.parent / "tidy"
+TIDY = Path(__file__).resolve().parent.parent / "tidy_rules"
 sys.path.insert(0, str(TIDY))
 
 import code_rules  # noqa: E402

@@ -54,7 +54,7 @@ def check_arrows(tree: Tree) -> Iterator[Finding]:
     for path, source in tree.sources():
         room = room_of(path)
         if room not in ARROWS:
-            yield Finding(path, 1, f"room `{room}` has no arrows: add it to tools/tidy/rooms.py")
+            yield Finding(path, 1, f"room `{room}` has no arrows: add it to tools/tidy_rules/rooms.py")
             continue
         for line, name in source.includes:
             target = room_of("src/" + name.strip('"')) if name.startswith('"') else room

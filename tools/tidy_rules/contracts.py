@@ -148,7 +148,7 @@ def check_limits(tree: Tree) -> Iterator[Finding]:
     for row, text in rows.items():
         line = line_of(tree.texts[LIMITS], f"| {row} |")
         if row not in LIMIT_ROWS:
-            yield Finding(LIMITS, line, f"`{row}` is not in LIMIT_ROWS of tools/tidy/contracts.py")
+            yield Finding(LIMITS, line, f"`{row}` is not in LIMIT_ROWS of tools/tidy_rules/contracts.py")
             continue
         for name, number in itertools.zip_longest(LIMIT_ROWS[row], quantities(text)):
             if values.get(str(name)) != number:

@@ -1,6 +1,6 @@
 """The house rules that a script can check; STYLE.md has them in words.
 
-    python3 tools/tidy [--headers] [ROOT]
+    tools/tidy [--headers] [ROOT]
 
 Exit codes: 0 clean, 1 findings, each on a line `file:line: what is wrong`.
 """

@@ -11,7 +11,7 @@ from cpp import Source
 from tree import Finding, Tree
 
 FUNCTION_LINES_MAX = 70
-RATCHET = "tools/tidy/long_functions.txt"
+RATCHET = "tools/tidy_rules/long_functions.txt"
 
 _FORBIDDEN = {
     "exit": "return an error; only main ends the program",
