@@ -32,6 +32,14 @@ bool same(const std::string& a, const std::string& b) {
     return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
+KeyInfo info_of(const store::KeyRow& key) {
+    return {.id = key.id,
+            .name = key.name,
+            .prefix = key.prefix,
+            .created_ms = key.created_ms,
+            .last_used_ms = key.last_used_ms};
+}
+
 Error not_a_key() {
     return make_error(
         ErrorKind::Unauthenticated,
@@ -94,7 +102,7 @@ Result<NewKey> KeyRing::create(const std::string& project, const std::string& na
                           fmt::format("the project has {} keys: revoke some first", live.size()));
     }
     const std::string text = new_api_key();
-    return NewKey{.row = TRY(add(project, name, text)), .text = text};
+    return NewKey{.info = info_of(TRY(add(project, name, text))), .text = text};
 }
 
 Result<void> KeyRing::ensure(const std::string& project, const std::string& name,
@@ -108,11 +116,11 @@ Result<void> KeyRing::ensure(const std::string& project, const std::string& name
     return {};
 }
 
-std::vector<store::KeyRow> KeyRing::list(std::string_view project) const {
-    std::vector<store::KeyRow> out;
-    std::ranges::copy_if(keys_, std::back_inserter(out), [&](const store::KeyRow& key) {
-        return key.project == project && !key.revoked_ms;
-    });
+std::vector<KeyInfo> KeyRing::list(std::string_view project) const {
+    std::vector<KeyInfo> out;
+    for (const store::KeyRow& key : keys_) {
+        if (key.project == project && !key.revoked_ms) out.push_back(info_of(key));
+    }
     return out;
 }
 

@@ -19,8 +19,15 @@ struct Principal {
     std::string key_id;
 };
 
+// What an answer says about a key.
+struct KeyInfo {
+    std::string id, name, prefix;
+    int64_t created_ms = 0;
+    std::optional<int64_t> last_used_ms;
+};
+
 struct NewKey {
-    store::KeyRow row;
+    KeyInfo info;
     std::string text;
 };
 
@@ -35,7 +42,7 @@ class KeyRing {
     // Enters a key that the caller chose; nothing if it is there already (also if it was revoked).
     Result<void> ensure(const std::string& project, const std::string& name,
                         const std::string& text);
-    std::vector<store::KeyRow> list(std::string_view project) const;  // without revoked ones
+    std::vector<KeyInfo> list(std::string_view project) const;  // without revoked ones
     // NotFound; FailedPrecondition for the last key of a project.
     Result<void> revoke(std::string_view project, std::string_view id);
 

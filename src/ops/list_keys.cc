@@ -2,7 +2,7 @@
 
 namespace cloister::ops {
 
-std::vector<store::KeyRow> list_keys(engine::Engine& engine, const engine::Principal& caller) {
+std::vector<engine::KeyInfo> list_keys(engine::Engine& engine, const engine::Principal& caller) {
     return engine.keys().list(caller.project);
 }
 

@@ -8,6 +8,6 @@
 
 namespace cloister::ops {
 
-std::vector<store::KeyRow> list_keys(engine::Engine& engine, const engine::Principal& caller);
+std::vector<engine::KeyInfo> list_keys(engine::Engine& engine, const engine::Principal& caller);
 
 }  // namespace cloister::ops

@@ -67,7 +67,7 @@ json::object run_json(json::object record) {
     return record;
 }
 
-json::object key_json(const store::KeyRow& key) {
+json::object key_json(const engine::KeyInfo& key) {
     json::object out{{"id", key.id},
                      {"name", key.name},
                      {"prefix", key.prefix},

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/keys.h"
 #include "engine/sandboxes.h"
 #include "ops/status.h"
-#include "store/store.h"
 #include "wire/json.h"
 
 namespace cloister::rest {
@@ -15,7 +15,7 @@ namespace cloister::rest {
 json::object sandbox_json(const engine::SandboxInfo& sandbox);
 // The record of a run, with the URLs of its artifacts.
 json::object run_json(json::object record);
-json::object key_json(const store::KeyRow& key);
+json::object key_json(const engine::KeyInfo& key);
 json::object status_json(const ops::Status& status);
 json::object health_json();
 

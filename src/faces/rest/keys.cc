@@ -16,14 +16,14 @@ Task<Result<Answer>> create_key(Call& call) {
     if (!name) co_return name.error();
     const auto made = ops::create_key(*call.engine, call.caller, *name);
     if (!made) co_return made.error();
-    json::object key = key_json(made->row);
+    json::object key = key_json(made->info);
     key["key"] = made->text;
     co_return Answer::json(201, key);
 }
 
 Task<Result<Answer>> list_keys(Call& call) {
     json::array list;
-    for (const store::KeyRow& key : ops::list_keys(*call.engine, call.caller)) {
+    for (const engine::KeyInfo& key : ops::list_keys(*call.engine, call.caller)) {
         list.push_back(key_json(key));
     }
     co_return Answer::json(200, {{"keys", std::move(list)}});
