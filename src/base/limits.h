@@ -30,6 +30,7 @@ inline constexpr int kSandboxCpuMax = 64;
 inline constexpr uint64_t kSandboxMemoryDefault = 2 * kGiB;
 inline constexpr uint64_t kSandboxMemoryMin = 128 * kMiB;
 inline constexpr uint64_t kSandboxMemoryMax = 256 * kGiB;
+inline constexpr uint64_t kSandboxDiskMin = 64 * kMiB;
 inline constexpr uint64_t kSandboxDiskDefault = 10 * kGiB;
 inline constexpr uint32_t kSandboxPidsDefault = 512;
 inline constexpr uint64_t kAgentMemoryMax = 32 * kMiB;  // the agent's own group in a sandbox
@@ -55,8 +56,9 @@ inline constexpr size_t kEnvBytesMax = 128 * kKiB;         // names and values o
 inline constexpr size_t kInlineFilesMax = 64;              // files inside a run request
 inline constexpr uint64_t kOutputMaxDefault = 256 * kMiB;  // stdout + stderr + displays of a run
 inline constexpr size_t kInlineOutputMax =
-    1 * kMiB;                                      // of each stream in a JSON answer: head and tail
-// One message of an interpreter. The agent, which has 32 MiB of memory, holds one such message whole.
+    1 * kMiB;  // of each stream in a JSON answer: head and tail
+// One message of an interpreter. The agent, which has 32 MiB of memory, holds one such message
+// whole.
 inline constexpr size_t kDisplayMax = 8 * kMiB;
 inline constexpr size_t kRunEventsMax = 4 * kMiB;  // events kept for readers that come back
 inline constexpr size_t kRunQueueMax = 64;         // runs that wait for one context
@@ -64,6 +66,18 @@ inline constexpr size_t kContextsMax = 128;        // of one sandbox
 inline constexpr int64_t kContextStartTimeoutMs = 60'000;
 inline constexpr size_t kFinishedRunsInMemory = 256;  // older ones are answered from the database
 inline constexpr int64_t kRunRecordKeepMs = 24LL * 3600 * 1000;
+
+inline constexpr size_t kFinishedRunBytesInMemory = 64 * kMiB;  // of ended runs, together
+inline constexpr size_t kRunRecordMax =
+    4 * kMiB;  // of one record in the database: a larger one drops its results
+inline constexpr size_t kStdinCallMax = 1 * kMiB;  // body of one writeStdin
+inline constexpr size_t kStdinWritersMax = 8;      // calls that wait for one run's stdin
+inline constexpr size_t kFilenameMax = 255;
+inline constexpr size_t kPathMax = 4096;
+
+// --- Keys ---
+inline constexpr size_t kKeysMax = 1000;  // of one project
+inline constexpr size_t kKeyNameMax = 100;
 
 // --- Artifacts: files that a run created or changed ---
 inline constexpr size_t kArtifactsMax = 256;        // listed for one run; more are counted
@@ -104,12 +118,13 @@ inline constexpr uint32_t kAgentId = 65533;
 inline constexpr uint32_t kUserId = 1000;
 
 // --- The warden ---
-inline constexpr size_t kWardenHelpersMax = 8;      // forked for slow work, at the same time
+inline constexpr size_t kWardenHelpersMax = 8;  // forked for slow work, at the same time
 inline constexpr size_t kWardenConnectionsMax = 8;
-inline constexpr size_t kNestsIdleMax = 4;          // nests without a sandbox that are kept for the next one
-inline constexpr size_t kNestLogLine = 1024;        // bytes of one line that an agent or reaper logs
+inline constexpr size_t kNestsIdleMax =
+    4;  // nests without a sandbox that are kept for the next one
+inline constexpr size_t kNestLogLine = 1024;  // bytes of one line that an agent or reaper logs
 inline constexpr size_t kJournalBytesMax = 1 * kMiB;  // of the warden; then it is written anew
-inline constexpr uint64_t kShmShare = 8;            // /dev/shm holds this part of a sandbox's memory
+inline constexpr uint64_t kShmShare = 8;  // /dev/shm holds this part of a sandbox's memory
 inline constexpr uint64_t kRunTmpfsMax = 16 * kMiB;
 inline constexpr uint64_t kRuntimeFilesMax = 10'000;
 inline constexpr uint64_t kRuntimeBytesMax = 256 * kMiB;

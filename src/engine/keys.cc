@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/ids.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
 
@@ -17,7 +18,6 @@ namespace {
 
 constexpr size_t kPrefixAt = 4;  // behind "e2b_"
 constexpr size_t kPrefixLength = 8;
-constexpr size_t kKeysMax = 1'000;         // of one project
 constexpr int64_t kTouchEveryMs = 60'000;  // last_used_at is written this often at most
 
 std::string hash_of(std::string_view text) {
@@ -97,7 +97,7 @@ Result<store::KeyRow> KeyRing::add(const std::string& project, const std::string
 
 Result<NewKey> KeyRing::create(const std::string& project, const std::string& name) {
     const auto live = list(project);
-    if (live.size() >= kKeysMax) {
+    if (live.size() >= limits::kKeysMax) {
         return make_error(ErrorKind::ResourceExhausted,
                           fmt::format("the project has {} keys: revoke some first", live.size()));
     }

@@ -11,7 +11,6 @@ namespace {
 constexpr size_t kMessageMax = 4 * limits::kKiB;
 constexpr size_t kLimitsHitMax = 16;
 constexpr size_t kLimitNameMax = 64;
-constexpr size_t kPathMax = 4 * limits::kKiB;
 
 int64_t number_of(const json::object& object, std::string_view name) {
     const json::value* value = object.if_contains(name);
@@ -63,7 +62,7 @@ std::vector<Artifact> artifacts_of(const json::object& event) {
     for (const json::value& entry : list_of(event, "artifacts")) {
         if (!entry.is_object() || out.size() == limits::kArtifactsMax) continue;
         const json::object& file = entry.as_object();
-        const std::string path = text_of(file, "path", kPathMax);
+        const std::string path = text_of(file, "path", limits::kPathMax);
         if (!path.starts_with('/')) continue;
         out.push_back({.path = path,
                        .size = static_cast<uint64_t>(number_of(file, "size")),

@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "base/limits.h"
+
 namespace cloister::engine {
 namespace {
-
-constexpr size_t kWritersMax = 8;  // each holds its bytes in memory
 
 Error run_is_over() {
     return make_error(ErrorKind::FailedPrecondition,
@@ -28,7 +28,7 @@ void RunStdin::close() {
 
 Task<Result<void>> RunStdin::write(std::string bytes, StdinEnd end) {
     const auto self = shared_from_this();
-    if (writers_ == kWritersMax) {
+    if (writers_ == limits::kStdinWritersMax) {
         co_return make_error(
             ErrorKind::ResourceExhausted,
             "too many calls write to this stdin: wait for the earlier ones to return");

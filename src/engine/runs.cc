@@ -4,14 +4,12 @@
 
 #include <utility>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
 
 namespace cloister::engine {
 namespace {
-
-constexpr size_t kEndedBytesMax = 16 * limits::kRunEventsMax;  // of ended runs in memory, together
-constexpr size_t kRecordMax = limits::kRunEventsMax;           // of one record in the store
 
 std::string key_of(std::string_view project, std::string_view id) {
     return fmt::format("{}/{}", project, id);
@@ -22,7 +20,7 @@ std::string key_of(std::string_view project, std::string_view id) {
 std::string record_text(const Run& run) {
     json::object record = run.to_json(Detail::Whole);
     std::string text = json::serialize(record);
-    if (text.size() <= kRecordMax) return text;
+    if (text.size() <= limits::kRunRecordMax) return text;
     const std::string note = fmt::format("[{} results are left out of the stored record]",
                                          record["results"].as_array().size());
     record["results"] = json::array{
@@ -80,8 +78,8 @@ void Runs::keep(Run& run) {
 }
 
 void Runs::forget_oldest() {
-    while (ended_.size() > 1 &&
-           (ended_.size() > limits::kFinishedRunsInMemory || ended_bytes_ > kEndedBytesMax)) {
+    while (ended_.size() > 1 && (ended_.size() > limits::kFinishedRunsInMemory ||
+                                 ended_bytes_ > limits::kFinishedRunBytesInMemory)) {
         const std::shared_ptr<Run> oldest = std::move(ended_.front());
         ended_.pop_front();
         runs_.erase(key_of(oldest->place().project, oldest->id()));

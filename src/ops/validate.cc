@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "base/limits.h"
 #include "base/utf8.h"
 
 namespace cloister::ops {
 namespace {
-
-constexpr size_t kPathMax = 4096;
 
 bool has_nul(std::string_view text) {
     return text.find('\0') != std::string_view::npos;
@@ -43,11 +42,12 @@ Result<void> check_env(std::string_view field, const StringMap& env) {
 }
 
 Result<void> check_path(std::string_view field, std::string_view path) {
-    const bool good = !path.empty() && path.size() <= kPathMax && !has_nul(path) && is_utf8(path);
+    const bool good =
+        !path.empty() && path.size() <= limits::kPathMax && !has_nul(path) && is_utf8(path);
     if (good) return {};
-    return invalid_field(
-        std::string(field),
-        fmt::format("`{}` must be a path of 1 to {} bytes of UTF-8 without NUL", field, kPathMax));
+    return invalid_field(std::string(field),
+                         fmt::format("`{}` must be a path of 1 to {} bytes of UTF-8 without NUL",
+                                     field, limits::kPathMax));
 }
 
 std::string absolute(std::string_view path) {

@@ -12,10 +12,6 @@ namespace cloister::rest {
 namespace {
 
 constexpr size_t kWordMax = 64;
-constexpr size_t kFilenameMax = 255;
-constexpr size_t kPathMax = 4096;
-constexpr size_t kKeyNameMax = 100;
-constexpr int64_t kDiskMinMb = 64;
 
 int64_t in_mb(uint64_t bytes) {
     return static_cast<int64_t>(bytes / limits::kMiB);
@@ -30,7 +26,9 @@ Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string
     const auto memory = in.optional_int("memory_mb", in_mb(limits::kSandboxMemoryMin),
                                         in_mb(limits::kSandboxMemoryMax));
     if (memory) spec.memory_mb = static_cast<uint64_t>(*memory);
-    const auto disk = in.optional_int("disk_mb", kDiskMinMb, in_mb(limits::kPoolDefaultMax));
+    const auto disk =
+        in.optional_int("disk_mb", static_cast<int64_t>(limits::kSandboxDiskMin / limits::kMiB),
+                        in_mb(limits::kPoolDefaultMax));
     if (disk) spec.disk_mb = static_cast<uint64_t>(*disk);
     spec.env = in.optional_string_map("env", limits::kEnvEntriesMax, limits::kEnvBytesMax)
                    .value_or(StringMap());
@@ -51,7 +49,7 @@ Result<engine::InlineFile> read_file(const json::value& value, std::string place
             place, fmt::format("`{}` must be an object with `path` and `content`", place));
     }
     FieldReader in(value.as_object(), place + ".");
-    engine::InlineFile file{.path = in.required_string("path", kPathMax)};
+    engine::InlineFile file{.path = in.required_string("path", limits::kPathMax)};
     auto text = in.optional_string("content", limits::kJsonBodyMax);
     const auto encoded = in.optional_string("content_base64", limits::kJsonBodyMax);
     TRY_OK(in.finish());
@@ -94,12 +92,12 @@ engine::RunSpec read_spec(FieldReader& in) {
     engine::RunSpec spec;
     spec.code = in.required_string("code", limits::kCodeMax);
     spec.language = in.optional_string("language", kWordMax).value_or(spec.language);
-    spec.filename = in.optional_string("filename", kFilenameMax);
+    spec.filename = in.optional_string("filename", limits::kFilenameMax);
     spec.argv = in.optional_strings("argv", limits::kArgvMax, limits::kEnvBytesMax)
                     .value_or(std::vector<std::string>());
     spec.env = in.optional_string_map("env", limits::kEnvEntriesMax, limits::kEnvBytesMax)
                    .value_or(StringMap());
-    spec.cwd = in.optional_string("cwd", kPathMax);
+    spec.cwd = in.optional_string("cwd", limits::kPathMax);
     spec.timeout_ms =
         in.optional_int("timeout_ms", limits::kRunTimeoutMinMs, limits::kRunTimeoutMaxMs)
             .value_or(spec.timeout_ms);
@@ -159,7 +157,7 @@ Result<RunBody> decode_one_call_run(std::string_view body) {
 Result<std::string> decode_key_name(std::string_view body) {
     const json::object object = TRY(parse_optional(body));
     FieldReader in(object, "");
-    std::string name = in.optional_string("name", kKeyNameMax).value_or("");
+    std::string name = in.optional_string("name", limits::kKeyNameMax).value_or("");
     TRY_OK(in.finish());
     return name;
 }

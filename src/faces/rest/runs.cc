@@ -22,8 +22,6 @@
 namespace cloister::rest {
 namespace {
 
-constexpr size_t kStdinCallMax = limits::kMiB;
-
 bool wants_events(const Call& call) {
     return call.request.header("Accept").find("text/event-stream") != std::string_view::npos;
 }
@@ -133,7 +131,7 @@ Task<Result<Answer>> interrupt_run(Call& call) {
 Task<Result<Answer>> write_stdin(Call& call) {
     const Result<engine::StdinEnd> end = stdin_end_of(call);
     if (!end) co_return end.error();
-    Result<std::string> bytes = co_await call.request.read_body(kStdinCallMax);
+    Result<std::string> bytes = co_await call.request.read_body(limits::kStdinCallMax);
     if (!bytes) co_return std::move(bytes).error();
     const auto taken = co_await ops::write_stdin(*call.engine, call.caller, call.parameters[0],
                                                  std::move(*bytes), *end);
