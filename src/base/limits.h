@@ -95,7 +95,6 @@ inline constexpr size_t kStdinBuffered = 256 * kKiB;  // stdin held by the agent
 inline constexpr size_t kAgentConnectionsMax = 48;
 // A request to the agent: code with every character escaped, and the rest. It holds one such whole.
 inline constexpr size_t kAgentRequestMax = 2 * kCodeMax + kMiB;
-inline constexpr size_t kPathMax = 4096;
 // Output that waits for a slow reader of a run; beyond it the program that writes waits. A run that
 // is being stopped must not wait for its reader.
 inline constexpr size_t kAgentOutputBuffered = 256 * kKiB;
