@@ -1,6 +1,5 @@
 #include "loop/loop.h"
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <exception>
@@ -36,7 +35,7 @@ struct Loop::Signals {
     }
 };
 
-Loop::Loop() : workers_(kWorkers) {}
+Loop::Loop() : work_(context_.get_executor()), workers_(kWorkers) {}
 Loop::~Loop() = default;
 
 // An exception that leaves a detached coroutine meets a noexcept function: the program aborts where
@@ -48,9 +47,8 @@ void Loop::spawn(Task<void> task) {
 
 void Loop::run() {
     Loop* const outer = std::exchange(running_loop, this);
-    const auto work = asio::make_work_guard(context_);
-    context_.restart();
     context_.run();
+    context_.restart();  // after, not before: a stop() that comes before run() counts
     running_loop = outer;
 }
 

@@ -17,6 +17,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -49,13 +50,14 @@ class Loop {
 
     asio::io_context& context() { return context_; }
     void spawn(Task<void> task);
-    void run();  // until stop(); also calls `on_signal` functions
+    void run();  // until stop(), which may come before it
     void stop();
     // Calls `then` on the loop for each SIGTERM and SIGINT.
     void on_stop_signal(std::function<void()> then);
 
   private:
     asio::io_context context_{1};
+    asio::executor_work_guard<asio::io_context::executor_type> work_;  // run() waits for stop()
     asio::thread_pool workers_;
     struct Signals;
     std::unique_ptr<Signals> signals_;

@@ -88,6 +88,17 @@ TEST(Loop, DropsWhatStillWaitsWhenItEnds) {
     EXPECT_EQ(alive.use_count(), 1);
 }
 
+TEST(Loop, AStopBeforeTheRunCounts) {
+    Loop loop;
+    std::vector<int> order;
+    loop.spawn(note(order, 1, 0ms));
+    loop.stop();
+    loop.run();
+    EXPECT_TRUE(order.empty());
+    run_to_end(loop, sleep_for(5ms));
+    EXPECT_EQ(order, std::vector<int>{1});
+}
+
 TEST(Loop, CallsOnStopSignal) {
     Loop loop;
     int calls = 0;
