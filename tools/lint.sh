@@ -26,11 +26,12 @@ bash_files() {
 
 format() { cpp_files | xargs clang-format-19 "$@"; }
 
-# clang-tidy needs the compile commands, which the configuration writes; nothing is compiled for it.
+# clang-tidy needs the compile commands, which the configuration writes; nothing is compiled for it, so there
+# are no precompiled headers either.
 tidy_cpp() {
-    as_owner cmake --preset dev >/dev/null
+    as_owner cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
     find src -name '*.cc' -print0 |
-        xargs -0 -P "$(nproc)" -n 1 clang-tidy-19 -p build/dev --quiet --warnings-as-errors='*' \
+        xargs -0 -P "$(nproc)" -n 1 clang-tidy-19 -p build/lint --quiet --warnings-as-errors='*' \
             --header-filter="^$repo/src/" 2>&1 | { grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header-filter' || true; }
 }
 

@@ -153,6 +153,8 @@ Result<OpenHost> open_host(const HostOptions& options) {
     TRY_OK(make_run_directories(options.data));
     os::Fd lock = TRY(os::lock_file(layout::warden_lock(options.data)));
     TRY_OK(jail::check_host_ids());
+    // Before the mounts are our own: in a chroot, /proc/self/exe has another name afterwards.
+    jail::NestTools tools = TRY(make_tools());
     TRY_OK(os::enter_private_mounts());
     os::CgroupTree cgroups = TRY(open_cgroups(options));
     OpenHost open{.lock = std::move(lock),
@@ -162,7 +164,7 @@ Result<OpenHost> open_host(const HostOptions& options) {
                            .cgroups = std::move(cgroups),
                            .pool = TRY(jail::Pool::mount(options.data)),
                            .runtime = {}},
-                  .tools = TRY(make_tools()),
+                  .tools = std::move(tools),
                   .journal = TRY(Journal::open(layout::warden_journal(options.data)))};
     TRY_OK(sweep_sandboxes(open.host, open.journal));
     open.host.runtime = TRY(jail::import_runtime(open.host.pool, options.runtime)).id;
