@@ -8,10 +8,10 @@
 //     DATA/run/warden.sock          cloisterd → warden
 //     DATA/run/warden.lock          held by the one warden of this data directory
 //     DATA/run/pool/                the mounted pool, seen by the warden only
-//     DATA/run/layers/              where a helper puts an overlay's layers while it makes the overlay
-//     DATA/run/agents/SANDBOX.sock  cloisterd → agent
-//     DATA/run/service.json         pids of the running service (written by `cloister serve`)
-//     DATA/log/                     JSON logs of a detached service
+//     DATA/run/layers/              where a helper puts an overlay's layers while it makes the
+//     overlay DATA/run/agents/SANDBOX.sock  cloisterd → agent DATA/run/service.json         pids of
+//     the running service (written by `cloister serve`) DATA/log/                     JSON logs of
+//     a detached service
 #pragma once
 
 #include <string>
@@ -39,10 +39,18 @@ inline std::string run_directory(std::string_view data) {
 inline std::string warden_socket(std::string_view data) {
     return join(data, "run/warden.sock");
 }
-inline std::string warden_journal(std::string_view data) { return join(data, "warden.journal"); }
-inline std::string warden_lock(std::string_view data) { return join(data, "run/warden.lock"); }
-inline std::string pool_directory(std::string_view data) { return join(data, "run/pool"); }
-inline std::string layers_directory(std::string_view data) { return join(data, "run/layers"); }
+inline std::string warden_journal(std::string_view data) {
+    return join(data, "warden.journal");
+}
+inline std::string warden_lock(std::string_view data) {
+    return join(data, "run/warden.lock");
+}
+inline std::string pool_directory(std::string_view data) {
+    return join(data, "run/pool");
+}
+inline std::string layers_directory(std::string_view data) {
+    return join(data, "run/layers");
+}
 inline std::string service_file(std::string_view data) {
     return join(data, "run/service.json");
 }
