@@ -8,10 +8,10 @@
 //     DATA/run/warden.sock          cloisterd → warden
 //     DATA/run/warden.lock          held by the one warden of this data directory
 //     DATA/run/pool/                the mounted pool, seen by the warden only
-//     DATA/run/layers/              where a helper puts an overlay's layers while it makes the
-//     overlay DATA/run/agents/SANDBOX.sock  cloisterd → agent DATA/run/service.json         pids of
-//     the running service (written by `cloister serve`) DATA/log/                     JSON logs of
-//     a detached service
+//     DATA/run/layers/              an overlay's layers, while the overlay is made
+//     DATA/run/agents/SANDBOX.sock  cloisterd → agent
+//     DATA/run/service.json         pids of the running service (of `cloister serve`)
+//     DATA/log/                     JSON logs of a detached service
 #pragma once
 
 #include <string>
