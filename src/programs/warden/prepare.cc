@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "base/time.h"
 #include "jail/import.h"
@@ -18,12 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Runs one step and says how long it took.
-Result<void> step(std::string_view what, const std::function<Result<void>()>& work) {
-    fmt::print(stderr, "{} …\n", what);
+enum class Needed { Yes, No };
+
+// Runs one step. Only a step that has something to do is spoken of.
+Result<void> step(std::string_view what, Needed needed, const std::function<Result<void>()>& work) {
+    if (needed == Needed::Yes) fmt::print(stderr, "{} …\n", what);
     const int64_t started = steady_ms();
     auto result = work();
     if (!result) return std::move(result).error().within(what);
+    if (needed == Needed::No) return {};
     fmt::print(stderr, "{}: {:.1f} s\n", what, static_cast<double>(steady_ms() - started) / 1000);
     return {};
 }
@@ -39,22 +45,28 @@ Result<void> make_directories(const std::string& data) {
     return {};
 }
 
-void tell(const char* what, const jail::Imported& imported) {
-    if (imported.was_there) fmt::print(stderr, "{} {} is there already\n", what, imported.id);
-    if (imported.foreign_ids > 0) {
-        fmt::print(stderr,
-                   "warning: {} files of the image have an owner above 4095; they show as nobody\n",
-                   imported.foreign_ids);
-    }
+void warn_of(const jail::Imported& imported) {
+    if (imported.foreign_ids == 0) return;
+    fmt::print(stderr,
+               "warning: {} files of the image have an owner above 4095; they show as nobody\n",
+               imported.foreign_ids);
+}
+
+Needed needed_unless(bool there) {
+    return there ? Needed::No : Needed::Yes;
 }
 
 Result<void> fill(const jail::Pool& pool, const PrepareOptions& options) {
-    TRY_OK(step("importing the image", [&]() -> Result<void> {
-        tell("template", TRY(jail::import_image(pool, options.image)));
+    const std::string revision = TRY(jail::revision_of_image(options.image));
+    const std::vector<std::string> templates = TRY(pool.list(jail::kTemplates));
+    const bool there = std::ranges::find(templates, revision) != templates.end();
+    TRY_OK(step("importing the image", needed_unless(there), [&]() -> Result<void> {
+        warn_of(TRY(jail::import_image(pool, options.image)));
         return {};
     }));
-    return step("importing the runtime", [&]() -> Result<void> {
-        tell("runtime", TRY(jail::import_runtime(pool, options.runtime)));
+    // A matter of milliseconds: a word only if it fails.
+    return step("importing the runtime", Needed::No, [&]() -> Result<void> {
+        warn_of(TRY(jail::import_runtime(pool, options.runtime)));
         return {};
     });
 }
@@ -65,7 +77,8 @@ Result<void> prepare(const PrepareOptions& options) {
     TRY_OK(jail::revision_of_image(options.image));
     TRY_OK(make_directories(options.data));
     const os::Fd lock = TRY(os::lock_file(layout::warden_lock(options.data)));
-    TRY_OK(step("making the pool",
+    const bool made = fs::exists(layout::pool_image(options.data));
+    TRY_OK(step("making the pool", needed_unless(made),
                 [&] { return jail::make_pool_image(options.data, options.pool_bytes); }));
     TRY_OK(os::enter_private_mounts());
     jail::Pool pool = TRY(jail::Pool::mount(options.data));
