@@ -89,10 +89,9 @@ class Client {
     // The next frame; nullopt at the end of the connection.
     std::optional<Frame> next() {
         for (;;) {
-            auto frame = decoder_.next();
-            EXPECT_TRUE(frame) << frame.error().message;
-            if (*frame) return std::move(**frame);
-            std::string chunk(64 * 1024, '\0');
+            std::optional<Frame> frame = decoder_.next().value();
+            if (frame) return frame;
+            std::string chunk(limits::kStreamChunk, '\0');
             const ssize_t got = ::read(socket_.get(), chunk.data(), chunk.size());
             if (got <= 0) return std::nullopt;
             decoder_.feed(std::string_view(chunk).substr(0, static_cast<size_t>(got)));
@@ -240,6 +239,7 @@ TEST_F(AgentTest, CutsOffWhoDoesNotSpeakTheProtocol) {
 
 TEST_F(AgentTest, ManyIdleConnectionsOnlyWait) {
     std::vector<std::unique_ptr<Client>> idle;
+    idle.reserve(limits::kAgentConnectionsMax + 5);
     for (size_t i = 0; i < limits::kAgentConnectionsMax + 5; ++i) {
         idle.push_back(std::make_unique<Client>(socket_));
     }
@@ -448,7 +448,8 @@ TEST_F(AgentTest, StdinIsPassedOnWholeAndEnds) {
     client.send(FrameKind::Json,
                 run_request(prepare(), "print(len(sys.stdin.read()))", R"(,"stdin":"stream")"));
     std::thread sender([&] {
-        for (int i = 0; i < 40; ++i) client.send(FrameKind::Stdin, std::string(64 * 1024, 'x'));
+        const std::string chunk(limits::kStreamChunk, 'x');
+        for (int i = 0; i < 40; ++i) client.send(FrameKind::Stdin, chunk);
         client.send(FrameKind::Stdin, {});
     });
     const Seen seen = watch(client);

@@ -203,7 +203,7 @@ Result<void> write_file_from(const FileWrite& request, const os::Fd& connection)
 // After a failure: a client in the middle of sending would otherwise lose the answer to it.
 void discard_rest(const os::Fd& connection) {
     ::alarm(5);  // the default of SIGALRM ends this process
-    std::array<char, 64 * 1024> rest{};
+    std::array<char, limits::kStreamChunk> rest{};
     while (::read(connection.get(), rest.data(), rest.size()) > 0) {
     }
 }
