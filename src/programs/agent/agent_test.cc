@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/ids.h"
+#include "base/limits.h"
 #include "base/time.h"
 #include "os/socket.h"
 
