@@ -29,6 +29,8 @@ say() { echo "fresh: $*"; }
 outside() {
     [ "$EUID" = 0 ] || { say "needs root"; exit 1; }
     command -v mmdebstrap >/dev/null || { say "needs mmdebstrap (./dev setup installs it)"; exit 1; }
+    # The network is the host's, for the package mirrors; so the port is, too.
+    ! ss -Hltn 'sport = :8000' 2>/dev/null | grep -q . || { say "port 8000 is in use: ./dev stop"; exit 1; }
     work=$(mktemp -d "${TMPDIR:-/var/tmp}/cloister-fresh.XXXXXX")
     trap clean_up EXIT
     enter_cgroup "fresh-$$"
