@@ -28,7 +28,8 @@ EXIT_CODES: dict[str, tuple[list[str], str, int]] = {
     "timeout": (["--timeout", "1", "-c", "while True: pass"], "timeout", 124),
     "oom": (["--memory", "256", "-c", "x = bytearray(1 << 30)"], "oom", 137),
     "killed": (["-c", "import os; os.kill(os.getpid(), 9)"], "kernel_died", 137),
-    "os._exit": (["-c", "import os; os._exit(3)"], "kernel_died", 118),
+    "os._exit": (["-c", "import os; os._exit(3)"], "kernel_died", 3),
+    "os._exit(0)": (["-c", "import os; os._exit(0)"], "kernel_died", 118),
 }
 
 
@@ -118,6 +119,24 @@ def test_made_files_are_listed_and_fetched(cli: Cli, tmp_path: Path) -> None:
     assert fetched.returncode == 0, fetched.stderr
     assert (tmp_path / "got/res/a.txt").read_text() == "AAA"
     assert (tmp_path / "got/b.txt").read_text() == "BB"
+
+
+def test_files_that_are_not_fetched_are_counted(cli: Cli) -> None:
+    done = cli("run", "--out", "many", "-c", "for i in range(300): open(f'f{i}', 'w').close()")
+    assert done.returncode == 0, done.stderr
+    assert "44 more files were made and NOT fetched" in done.stderr
+
+
+def test_a_program_ends_with_its_threads(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "threads.py"
+    script.write_text("import threading, time\nthreading.Timer(0.3, print, ['late']).start()\nprint('early')\n")
+    assert cli("run", str(script)).stdout == "early\nlate\n"
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "bom.py"
+    script.write_bytes(b"\xef\xbb\xbfprint('read')\n")
+    assert cli("run", str(script)).stdout == "read\n"
 
 
 def test_json_is_events(cli: Cli) -> None:

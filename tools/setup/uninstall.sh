@@ -14,7 +14,7 @@ main() {
     kill_service
     remove_cgroups
     remove_mounts
-    rm -rf "$data" "$cache" "$installed" "$sudoers" "$sudoers.new~" "$repo/build/log" "$stamp" "$stamp.begun" /run/cloister-ids
+    rm -rf "$data" "$cache" "$installed" "$sudoers" "$sudoers.new~" "$repo/build/log" "$stamp" "$stamp.begun" /run/cloister-ids /run/cloister-setup.lock
     [ ! -L /usr/local/bin/cloister ] || rm -f /usr/local/bin/cloister
     remove_user
     note "Cloister is removed; the clone and its build/ are left"

@@ -29,6 +29,7 @@ LIMIT_ROWS: dict[str, list[str]] = {
     "processes of a sandbox": ["kSandboxPidsDefault"],
     "disk of a sandbox": ["kSandboxDiskDefault"],
     "sandbox without a run": ["kSandboxIdleDefaultMs"],
+    "files listed as artifacts of a run": ["kArtifactsMax"],
     "records of ended runs": ["kRunRecordKeepMs"],
     "artifacts of a one-call run": ["kArtifactKeepBytes"],
 }

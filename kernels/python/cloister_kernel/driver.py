@@ -7,6 +7,7 @@ import os
 import platform
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -95,7 +96,10 @@ class Driver:
     def _execute(self, request: Request) -> BaseException | None:
         self._shell.last_error = None
         with self._environment(request):
-            error = self._run_cell(request.code) or self._shell.last_error
+            others = set(threading.enumerate())
+            error = self._run_cell(request.code.removeprefix("\ufeff")) or self._shell.last_error
+            if request.filename is not None:  # a program ends with its threads, a cell does not
+                _join_new_threads(others)
             if isinstance(error, SystemExit) and not isinstance(error.code, (int, type(None))):
                 print(error.code, file=sys.stderr)
             self._streams.flush()
@@ -230,6 +234,12 @@ def _restore_environment(former: dict[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+def _join_new_threads(others: set[threading.Thread]) -> None:
+    """Waits for the threads that are not in `others`, as an interpreter does before it ends."""
+    while new := [t for t in threading.enumerate() if t not in others and not t.daemon]:
+        new[0].join()
 
 
 def _working_directory() -> str:

@@ -3,8 +3,7 @@
 namespace cloister::cli {
 namespace {
 
-constexpr int kKernelDied = 118;  // without a signal
-constexpr int kSignalBase = 128;
+constexpr int kKernelDied = 118;  // with no code of its own, or with 0
 
 // What a shell can see of a program's code; a failure stays one.
 int visible_failure(int exit_code) {
@@ -69,7 +68,7 @@ int exit_code_of(EndReason reason, std::optional<int> exit_code) {
         case EndReason::DiskFull:
             return 119;
         case EndReason::KernelDied:
-            return exit_code.value_or(0) > kSignalBase ? *exit_code : kKernelDied;
+            return exit_code.value_or(0) > 0 ? visible_failure(*exit_code) : kKernelDied;
         case EndReason::SandboxLost:
             return 117;
     }

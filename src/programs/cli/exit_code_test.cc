@@ -55,7 +55,8 @@ TEST(ExitCode, OfEveryEndReasonIsTheTables) {
         if (reason == EndReason::Error || reason == EndReason::KernelDied) continue;  // see below
         EXPECT_EQ(std::to_string(exit_code_of(reason, 1)), code) << to_string(reason);
     }
-    EXPECT_EQ(rows.at("kernel_died").at(0), "128 + signal, or 118");
+    EXPECT_EQ(rows.at("kernel_died").at(0),
+              "the program's own (`os._exit(N)`), 128 + signal, or 118");
 }
 
 TEST(ExitCode, OfAProgramIsItsOwnUnlessThatLooksLikeSuccess) {
@@ -64,7 +65,8 @@ TEST(ExitCode, OfAProgramIsItsOwnUnlessThatLooksLikeSuccess) {
     EXPECT_EQ(exit_code_of(EndReason::Error, 256), 1);
     EXPECT_EQ(exit_code_of(EndReason::Error, -1), 255);
     EXPECT_EQ(exit_code_of(EndReason::KernelDied, 139), 139);
-    EXPECT_EQ(exit_code_of(EndReason::KernelDied, 3), 118);
+    EXPECT_EQ(exit_code_of(EndReason::KernelDied, 3), 3);
+    EXPECT_EQ(exit_code_of(EndReason::KernelDied, 0), 118);
     EXPECT_EQ(exit_code_of(EndReason::KernelDied, std::nullopt), 118);
 }
 

@@ -237,6 +237,12 @@ Result<void> fetch_files(const Api& api, const Ending& ending, const RunOptions&
         if (!options.quiet)
             say(fmt::format("saved {} ({})", printable(target), size_text(made.size)));
     }
+    if (ending.files_left_out > 0) {
+        say(fmt::format(
+            "{} more files were made and NOT fetched: only {} are listed; pack them into "
+            "one file in your code (shutil.make_archive)",
+            ending.files_left_out, ending.files.size()));
+    }
     return {};
 }
 
