@@ -156,11 +156,14 @@ mount_cgroups() {
 # What names the way to packages in this environment holds inside, too.
 machine_environment() { env | grep -E '^(PIP_|NPM_CONFIG_|npm_config_|NODE_EXTRA_CA_CERTS=|https?_proxy=|no_proxy=)' || true; }
 
+# By pivot_root: a process in a chroot may make no user namespace.
 in_machine() {
     local environment
     mapfile -t environment < <(machine_environment)
+    # shellcheck disable=SC2016 # the inner shell's arguments
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-        "${environment[@]}" chroot "$root" "$@"
+        "${environment[@]}" unshare --mount --propagation private bash -c '
+            set -e; mount --rbind "$0" "$0"; cd "$0"; pivot_root . mnt; cd /; umount --lazy /mnt; exec "$@"' "$root" "$@"
 }
 
 # alice's shell, in her clone once it is there.

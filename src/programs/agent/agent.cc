@@ -97,7 +97,8 @@ int Agent::wait_ms() const {
     const auto consider = [&](int64_t at) { next = std::min(next.value_or(at), at); };
     for (const auto& context : contexts_) {
         if (context->start_deadline_ms != 0) consider(context->start_deadline_ms);
-        if (context->run && context->run->next_deadline()) consider(*context->run->next_deadline());
+        if (!context->run) continue;
+        if (const auto deadline = context->run->next_deadline()) consider(*deadline);
     }
     if (!next) return -1;
     return static_cast<int>(std::clamp<int64_t>(*next - steady_ms(), 0, 3'600'000));
@@ -222,7 +223,7 @@ std::vector<std::string> Agent::environment(const PrepareContext& op) const {
     };
     for (const auto& [name, value] : op.env) all[name] = value;
     std::vector<std::string> env;
-    for (const auto& [name, value] : all) env.push_back(name + "=" + value);
+    for (const auto& [name, value] : all) env.push_back(fmt::format("{}={}", name, value));
     return env;
 }
 

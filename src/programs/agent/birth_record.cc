@@ -43,6 +43,9 @@ Result<Birth> take_birth() {
     birth.record = TRY(read_record(record));
     const os::Fd filter = TRY(adopt(birth::kFinalFilter));
     birth.final_filter = TRY(os::read_all(filter, limits::kMiB));
+    if (birth.final_filter.empty()) {  // user code must never run without it
+        return make_error(ErrorKind::Internal, "the filter of system calls is empty");
+    }
     birth.ready = TRY(adopt(birth::kReady));
     TRY_OK(adopt_if(birth.record, birth::kHaveMemoryPeak, birth::kMemoryPeak, birth.memory_peak));
     TRY_OK(adopt_if(birth.record, birth::kHaveMemoryEvents, birth::kMemoryEvents,

@@ -13,7 +13,7 @@ struct Birth {
     birth::Record record;
     os::Fd listener;           // of the agent protocol
     os::Fd ready;              // takes one byte when connections are accepted
-    std::string final_filter;  // an array of struct sock_filter; empty: none is loaded
+    std::string final_filter;  // an array of struct sock_filter; empty only in tests
     // Of the `user` cgroup; closed where the host has none.
     os::Fd memory_peak, memory_events, cpu_usage, pids_events, memory_now;
     std::vector<os::Fd> procs;  // its cgroup.procs in each hierarchy

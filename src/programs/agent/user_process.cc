@@ -30,6 +30,7 @@ constexpr int kReportFd = 64;
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
     std::vector<char*> pointers;
+    pointers.reserve(texts.size() + 1);
     for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
     pointers.push_back(nullptr);
     return pointers;
@@ -158,8 +159,10 @@ const char* UserProcesses::become_user() const {
     if (::setsid() < 0) return "starting a session";
     limit_cores();
     ::umask(022);
-    if ((errno = os::drop_capability_bounds()) != 0) return "dropping capabilities";
-    if ((errno = os::become_id(limits::kUserId)) != 0) return "becoming the user";
+    errno = os::drop_capability_bounds();
+    if (errno != 0) return "dropping capabilities";
+    errno = os::become_id(limits::kUserId);
+    if (errno != 0) return "becoming the user";
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "setting no_new_privs";
     return nullptr;
 }
@@ -173,10 +176,9 @@ const char* UserProcesses::prepare(const Program& program, int report) const {
     ::close_range(static_cast<unsigned>(report) + 1, ~0U, 0);
     reset_signals();
     const std::string& filter = birth_.final_filter;
-    if (!filter.empty() && (errno = os::load_filter(filter.data(), filter.size())) != 0) {
-        return "loading the filter of system calls";
-    }
-    return nullptr;
+    if (filter.empty()) return nullptr;
+    errno = os::load_filter(filter.data(), filter.size());
+    return errno == 0 ? nullptr : "loading the filter of system calls";
 }
 
 void UserProcesses::execute(const Program& program, const os::Fd& failure) const {

@@ -44,7 +44,7 @@ Result<std::optional<std::string>> take_string(const toml::table& table, std::st
                                                std::string_view file) {
     const toml::node* node = table.get(name);
     if (node == nullptr) return std::optional<std::string>();
-    const auto text = node->value_exact<std::string>();
+    std::optional<std::string> text = node->value_exact<std::string>();
     if (!text)
         return invalid_field(std::string(name),
                              fmt::format("`{}` in {} must be a string", name, file));
