@@ -84,7 +84,7 @@ step_start() {
     local name=$1 log=$logs/${1//[^a-z]/-}.log
     shift
     set -m
-    ("$@") >"$log" 2>&1 </dev/null &
+    ("$@") >"$log" 2>&1 </dev/null 7>&- & # 7: the lock of `dev setup`
     set +m
     step_names+=("$name")
     step_pids+=($!)
