@@ -33,6 +33,10 @@ inline constexpr uint64_t kSandboxMemoryMax = 256 * kGiB;
 inline constexpr uint64_t kSandboxDiskMin = 64 * kMiB;
 inline constexpr uint64_t kSandboxDiskDefault = 10 * kGiB;
 inline constexpr uint32_t kSandboxPidsDefault = 512;
+// Of a sandbox's disk: read, and as much written. On cgroup v1 for direct I/O only.
+inline constexpr uint64_t kSandboxDiskBytesPerSecond = 1 * kGiB;
+inline constexpr uint32_t kSandboxDiskIops = 20'000;
+inline constexpr uint64_t kSpoolBytesMax = 1 * kGiB;  // of all runs' whole output in a sandbox
 inline constexpr uint64_t kAgentMemoryMax = 32 * kMiB;  // the agent's own group in a sandbox
 inline constexpr uint32_t kAgentPidsMax = 64;
 inline constexpr int64_t kSandboxIdleDefaultMs = 1'200'000;
@@ -48,6 +52,15 @@ inline constexpr int64_t kRunTimeoutDefaultMs = 300'000;
 inline constexpr int64_t kRunTimeoutMinMs = 1;
 inline constexpr int64_t kRunTimeoutMaxMs = 24LL * 3600 * 1000;
 inline constexpr int64_t kInterruptGraceMs = 500;  // SIGINT at the timeout, SIGKILL this much later
+inline constexpr int64_t kRunCpuTimeMinMs = 10;
+inline constexpr int64_t kRunCpuTimeMaxMs = 24LL * 3600 * 1000;
+inline constexpr int64_t kCpuTimeLookMs = 50;  // how often the CPU time of a run with a limit is read
+inline constexpr uint64_t kRunMemoryMin = 32 * kMiB;  // what a run may narrow the sandbox's to
+inline constexpr uint32_t kRunPidsMin = 4;
+inline constexpr uint64_t kRunOutputMin = 1;
+inline constexpr size_t kSpoolInMemory = 64 * kKiB;  // of a run's frames, before its spool is a file
+// Runs whose end nobody has taken yet; the oldest goes first.
+inline constexpr size_t kUnclaimedRunsMax = 256;
 inline constexpr int64_t kKillGraceMs = 250;       // then the sandbox itself is given up
 inline constexpr size_t kCodeMax = 4 * kMiB;
 inline constexpr size_t kArgvMax = 256;
@@ -127,6 +140,19 @@ inline constexpr uint64_t kShmShare = 8;  // /dev/shm holds this part of a sandb
 inline constexpr uint64_t kRunTmpfsMax = 16 * kMiB;
 inline constexpr uint64_t kRuntimeFilesMax = 10'000;
 inline constexpr uint64_t kRuntimeBytesMax = 256 * kMiB;
+
+// A sandbox that used more than kBusyCpuMs of CPU in kBusyWindowMs falls to kBusyCpuShares (of
+// kCpuShares), until it has rested for kRestMs.
+inline constexpr int64_t kBusyWindowMs = 2'000;
+inline constexpr int64_t kBusyCpuMs = 1'000;
+inline constexpr int64_t kRestMs = 1'000;
+inline constexpr int64_t kBusyLookMs = 500;
+inline constexpr uint32_t kCpuShares = 1024;
+inline constexpr uint32_t kBusyCpuShares = 2;
+inline constexpr uint32_t kAgentCpuShares = 16 * 1024;
+inline constexpr int64_t kProcViewMs = 1'000;  // age of the figures in a sandbox's /proc, at most
+inline constexpr size_t kRootCommandsMax = 32;  // `sudo` at the same time, in a sandbox
+inline constexpr size_t kRootRequestMax = 256 * kKiB;  // its words and environment together
 
 // --- The btrfs pool ---
 inline constexpr uint64_t kPoolDefaultMax = 50 * kGiB;  // and at most a quarter of the free space

@@ -122,7 +122,10 @@ Result<warden::JailPlan> Sandboxes::plan_of(const Sandbox& sandbox) const {
                             .cpu = static_cast<uint32_t>(spec.cpu),
                             .memory_max = spec.memory_mb * limits::kMiB,
                             .disk_max = spec.disk_mb * limits::kMiB,
-                            .pids_max = limits::kSandboxPidsDefault};
+                            .disk_bytes_per_second = limits::kSandboxDiskBytesPerSecond,
+                            .disk_iops = limits::kSandboxDiskIops,
+                            .pids_max = limits::kSandboxPidsDefault,
+                            .root_allowed = 1};
 }
 
 Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::create(std::string project, SandboxSpec spec) {

@@ -24,13 +24,18 @@ inline constexpr int kReaperFds = 6;
 struct SpawnOrder {
     uint32_t slot = 0;
     uint32_t reserved = 0;
-    uint64_t disk_max = 0;
     birth::Record record;
 };
-enum OrderFd : size_t { kOrderRoot, kOrderRuntime, kOrderListener, kOrderReady, kOrderFixed };
+enum OrderFd : size_t {
+    kOrderRoot,
+    kOrderRuntime,
+    kOrderListener,
+    kOrderReady,
+    kOrderSpool,
+    kOrderFixed
+};
 
-inline constexpr size_t kStatFiles = 5;
-inline constexpr size_t kOrderFdsMax = kOrderFixed + kStatFiles + 2 * os::kHierarchiesMax;
+inline constexpr size_t kOrderFdsMax = kOrderFixed + birth::kHaveBits + 2 * os::kHierarchiesMax;
 
 // Reaper → warden. `pid` is the number in the nest; Born carries the pidfd of the sandbox's first
 // process and comes before the Ended of the same process. The Ended of a pid that was never Born is

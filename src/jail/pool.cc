@@ -97,7 +97,7 @@ Result<Pool> Pool::mount(const std::string& data) {
     Pool pool(TRY(os::open_file(place, O_RDONLY | O_DIRECTORY)), place);
     if (::fchmod(pool.root_.get(), 0700) != 0) return last_os_failure("closing the pool to others");
     pool.has_quotas_ = os::enable_quotas(pool.root_).has_value();
-    for (const char* name : {kTemplates, kRuntimes, kProjects, kSandboxes}) {
+    for (const char* name : {kTemplates, kRuntimes, kProjects, kSandboxes, kSpools}) {
         TRY_OK(ensure_directory(pool.root_, name));
     }
     return pool;

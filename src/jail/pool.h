@@ -5,6 +5,7 @@
 //     one's revision runtimes/ID               agent and interpreter drivers, read-only
 //     projects/PROJECT/ID       a project's own snapshot of a template or runtime
 //     sandboxes/SANDBOX         upper and work directory of a sandbox's root, bound by a quota
+//     spools/SANDBOX            the whole output of its runs, bound by a quota of its own
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ inline constexpr const char* kTemplates = "templates";
 inline constexpr const char* kRuntimes = "runtimes";
 inline constexpr const char* kProjects = "projects";
 inline constexpr const char* kSandboxes = "sandboxes";
+inline constexpr const char* kSpools = "spools";
 
 // Makes DATA/pool.img if it is not there: all of its blocks are taken from the host at once, since
 // a pool that finds the host's disk full turns read-only. `bytes` 0: a quarter of the free space,

@@ -115,8 +115,11 @@ int reopened(const Steps& steps, int fd) {
 using Places = std::array<int, birth::kProcsFirst + birth::kProcsMax>;
 
 void choose_stats(const Steps& steps, const SandboxBirth& birth, Places& places) {
-    constexpr std::array kNumbers = {birth::kMemoryPeak, birth::kMemoryEvents, birth::kCpuUsage,
-                                     birth::kPidsEvents, birth::kMemoryNow};
+    constexpr std::array kNumbers = {
+        birth::kMemoryPeak, birth::kMemoryEvents, birth::kCpuUsage, birth::kPidsEvents,
+        birth::kMemoryNow,  birth::kMemoryStat,   birth::kOomEvent,
+    };
+    static_assert(kNumbers.size() == birth::kHaveBits);
     size_t next = layout_of(birth.order.record).stats;
     for (size_t bit = 0; bit < kNumbers.size(); ++bit) {
         if ((birth.order.record.have & (1u << bit)) == 0) continue;
@@ -134,6 +137,7 @@ Places choose_places(const Steps& steps, const SandboxBirth& birth) {
     places[birth::kRecord] = lift(steps, record_file(steps, birth.order.record));
     places[birth::kFinalFilter] = lift(steps, reopened(steps, kReaperFinalFilter));
     places[birth::kReady] = lift(steps, birth.fds[kOrderReady]);
+    places[birth::kSpool] = lift(steps, birth.fds[kOrderSpool]);
     choose_stats(steps, birth, places);
     const size_t first = layout_of(birth.order.record).user_procs;
     for (size_t i = 0; i < birth.order.record.procs; ++i) {
@@ -197,7 +201,7 @@ void sandbox_init(const SandboxBirth& birth, int gate) {
     set_names(steps, birth.order.record.sandbox);
     start_loopback(steps);
     set_resource_limits(
-        steps, {.pids_max = birth.order.record.pids_max, .disk_max = birth.order.disk_max});
+        steps, {.pids_max = birth.order.record.pids_max, .disk_max = birth.order.record.disk_max});
     Steps rest = place_descriptors(steps, birth);
     become_agent(rest);
     load_filter(rest, birth);

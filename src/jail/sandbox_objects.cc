@@ -50,14 +50,30 @@ Result<void> make_directory(const os::Fd& parent, const char* name) {
     return {};
 }
 
-Result<os::Fd> make_upper(const Pool& pool, const warden::JailPlan& plan) {
+Result<os::Fd> make_bounded_subvolume(const Pool& pool, const char* parent,
+                                      const warden::JailPlan& plan, uint64_t bytes_max) {
     const std::string id(plan.sandbox.view());
-    const os::Fd sandboxes = TRY(pool.directory(kSandboxes));
-    TRY_OK(os::create_subvolume(sandboxes, id));
-    os::Fd subvolume = TRY(os::open_at(sandboxes, id, kOpenDirectory));
-    if (pool.has_quotas()) TRY_OK(os::limit_bytes(subvolume, plan.disk_max));
+    const os::Fd directory = TRY(pool.directory(parent));
+    TRY_OK(os::create_subvolume(directory, id));
+    os::Fd subvolume = TRY(os::open_at(directory, id, kOpenDirectory));
+    if (pool.has_quotas()) TRY_OK(os::limit_bytes(subvolume, bytes_max));
+    return subvolume;
+}
+
+Result<os::Fd> make_upper(const Pool& pool, const warden::JailPlan& plan) {
+    os::Fd subvolume = TRY(make_bounded_subvolume(pool, kSandboxes, plan, plan.disk_max));
     TRY_OK(make_directory(subvolume, "upper"));
     TRY_OK(make_directory(subvolume, "work"));
+    return subvolume;
+}
+
+// Only the agent reaches it: by a descriptor, and as its owner.
+Result<os::Fd> make_spool(const Pool& pool, const warden::JailPlan& plan) {
+    os::Fd subvolume = TRY(make_bounded_subvolume(pool, kSpools, plan, limits::kSpoolBytesMax));
+    if (::fchmod(subvolume.get(), 0700) != 0 ||
+        ::fchown(subvolume.get(), limits::kAgentId, limits::kAgentId) != 0) {
+        return last_os_failure("giving the spools to the agent");
+    }
     return subvolume;
 }
 
@@ -100,7 +116,7 @@ Result<os::Fd> make_root(const std::string& data, const os::Fd& lower, const os:
 }
 
 struct Files {
-    os::Fd root, runtime;
+    os::Fd root, runtime, spool;
 };
 
 Result<Files> make_files(const Host& host, const warden::JailPlan& plan,
@@ -109,11 +125,13 @@ Result<Files> make_files(const Host& host, const warden::JailPlan& plan,
     const os::Fd template_root = TRY(project_snapshot(host.pool, plan, kTemplates, revision));
     const os::Fd runtime_root = TRY(project_snapshot(host.pool, plan, kRuntimes, host.runtime));
     const os::Fd upper_root = TRY(make_upper(host.pool, plan));
+    const os::Fd spool_root = TRY(make_spool(host.pool, plan));
     const os::Fd id_map = TRY(os::make_id_map(id_map_of(placement)));
     constexpr uint64_t kQuiet = os::kMountNoSuid | os::kMountNoDev;
     const os::Fd lower = TRY(mapped_copy(template_root, id_map, kQuiet | os::kMountReadOnly));
     const os::Fd upper = TRY(mapped_copy(upper_root, id_map, kQuiet));
     Files files;
+    files.spool = TRY(mapped_copy(spool_root, id_map, kQuiet | os::kMountNoExec));
     files.runtime = TRY(mapped_copy(runtime_root, id_map, kQuiet | os::kMountReadOnly));
     files.root = TRY(make_root(host.data, lower, upper));
     return files;
@@ -142,13 +160,12 @@ Result<void> make_groups(const os::CgroupTree& cgroups, const warden::JailPlan& 
 // In the order of the bits of birth::Have.
 constexpr std::array kStats = {os::GroupStat::MemoryPeak, os::GroupStat::MemoryEvents,
                                os::GroupStat::CpuUsage, os::GroupStat::PidsEvents,
-                               os::GroupStat::MemoryNow};
-static_assert(kStats.size() == kStatFiles);
+                               os::GroupStat::MemoryNow, os::GroupStat::MemoryStat};
 
 struct GroupFiles {
     uint32_t have = 0;
     uint32_t procs = 0;
-    std::vector<os::Fd> fds;  // stats, procs of `agent`, procs of `user`
+    std::vector<os::Fd> fds;  // those of birth::Have, procs of `agent`, procs of `user`
 };
 
 Result<void> add_procs(GroupFiles& files, const os::CgroupTree& cgroups, const std::string& group) {
@@ -188,13 +205,15 @@ Result<os::Fd> make_listener(const Host& host, std::string_view sandbox) {
 
 SpawnOrder order_of(const os::CgroupTree& cgroups, const warden::JailPlan& plan, uint32_t slot,
                     const GroupFiles& groups) {
-    SpawnOrder order{.slot = slot, .disk_max = plan.disk_max};
+    SpawnOrder order{.slot = slot};
     order.record.cgroup_v2 = cgroups.format() == os::CgroupFormat::V2 ? 1 : 0;
     order.record.have = groups.have;
     order.record.procs = groups.procs;
     order.record.memory_max = plan.memory_max;
     order.record.cpu = plan.cpu;
     order.record.pids_max = plan.pids_max;
+    order.record.disk_max = plan.disk_max;
+    order.record.root_allowed = plan.root_allowed;
     std::ranges::copy(plan.sandbox.view(), order.record.sandbox);
     return order;
 }
@@ -206,6 +225,7 @@ Result<void> send_order(const os::Fd& nest_socket, const SpawnOrder& order, cons
     fds[kOrderRuntime] = files.runtime.get();
     fds[kOrderListener] = listener.get();
     fds[kOrderReady] = ready.get();
+    fds[kOrderSpool] = files.spool.get();
     for (const os::Fd& fd : groups.fds) fds.push_back(fd.get());
     return os::send_with_fds(nest_socket, {reinterpret_cast<const char*>(&order), sizeof(order)},
                              fds);
@@ -244,6 +264,7 @@ Result<void> remove_sandbox_objects(const Host& host, const std::string& nest,
                                     const std::string& sandbox) {
     ::unlink(layout::agent_socket(host.data, sandbox).c_str());
     TRY_OK(host.cgroups.remove(sandbox_group(nest, sandbox)));
+    TRY_OK(os::delete_subvolume(TRY(host.pool.directory(kSpools)), sandbox));
     return os::delete_subvolume(TRY(host.pool.directory(kSandboxes)), sandbox);
 }
 

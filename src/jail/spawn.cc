@@ -72,7 +72,7 @@ SandboxBirth birth_of(const Spawn& spawn) {
 bool well_formed(const Spawn& spawn) {
     const birth::Record& record = spawn.order.record;
     const auto stats = static_cast<size_t>(std::popcount(record.have));
-    return record.version == birth::kVersion && record.have < (1u << kStatFiles) &&
+    return record.version == birth::kVersion && record.have < (1u << birth::kHaveBits) &&
            record.procs <= os::kHierarchiesMax && spawn.order.slot < limits::kNestSlots &&
            spawn.fds.size() == kOrderFixed + stats + 2 * size_t{record.procs};
 }

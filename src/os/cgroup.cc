@@ -101,6 +101,8 @@ StatFile file_of(GroupStat stat) {
             return {Controller::Memory, "memory.oom_control", "memory.events"};
         case GroupStat::MemoryNow:
             return {Controller::Memory, "memory.usage_in_bytes", "memory.current"};
+        case GroupStat::MemoryStat:
+            return {Controller::Memory, "memory.stat", "memory.stat"};
         case GroupStat::CpuUsage:
             return {Controller::Cpuacct, "cpuacct.usage", "cpu.stat"};
         case GroupStat::PidsEvents:

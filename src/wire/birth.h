@@ -14,6 +14,7 @@ inline constexpr int kRecord = 4;    // a file that holds one Record
 inline constexpr int kFinalFilter =
     5;                            // a file of `struct sock_filter`s: the `final` seccomp filter
 inline constexpr int kReady = 6;  // pipe: the agent writes one byte when it accepts connections
+inline constexpr int kSpool = 15;  // directory of the sandbox's spools, which user code never sees
 // Files of the sandbox's `user` cgroup. On hosts where one is missing its bit in Record::have is 0
 // and the number is closed.
 inline constexpr int kMemoryPeak =
@@ -22,9 +23,16 @@ inline constexpr int kMemoryEvents = 8;  // v1 memory.oom_control, v2 memory.eve
 inline constexpr int kCpuUsage = 9;      // v1 cpuacct.usage, v2 cpu.stat
 inline constexpr int kPidsEvents = 10;   // pids.events
 inline constexpr int kMemoryNow = 11;    // v1 memory.usage_in_bytes, v2 memory.current
+inline constexpr int kMemoryStat = 12;   // memory.stat
+// v1: an eventfd that counts up when the memory limit is hit; v2 kills the whole group by itself.
+inline constexpr int kOomEvent = 13;
+// Files that the sandbox sees over those of the same name in /proc, to be kept up to date:
+// kProcView + a ProcFile. Open for writing.
+inline constexpr int kProcView = 16;
+enum ProcFile : int { kMeminfo, kCpuinfo, kStat, kUptime, kLoadavg, kProcFiles };
 // Write-only `cgroup.procs` of the `user` group in each hierarchy: kProcsFirst … kProcsFirst +
 // procs - 1. A child writes "0" to each before it executes anything.
-inline constexpr int kProcsFirst = 16;
+inline constexpr int kProcsFirst = 32;
 inline constexpr int kProcsMax = 12;
 
 enum Have : uint32_t {
@@ -33,9 +41,13 @@ enum Have : uint32_t {
     kHaveCpuUsage = 4,
     kHavePidsEvents = 8,
     kHaveMemoryNow = 16,
+    kHaveMemoryStat = 32,
+    kHaveOomEvent = 64,
 };
 
-inline constexpr uint32_t kVersion = 1;
+inline constexpr int kHaveBits = 7;
+
+inline constexpr uint32_t kVersion = 2;
 
 struct Record {
     uint32_t version = kVersion;
@@ -45,6 +57,9 @@ struct Record {
     uint64_t memory_max = 0;
     uint32_t cpu = 0;
     uint32_t pids_max = 0;
+    uint64_t disk_max = 0;
+    uint32_t root_allowed = 0;  // 1: `sudo` starts commands as the sandbox's root
+    uint32_t reserved = 0;
     char sandbox[24] = {};  // its id, zero-terminated
 };
 

@@ -71,7 +71,12 @@ bool valid(const JailPlan& plan) {
            is_id(plan.template_revision.view()) && in_range(plan.cpu, 1, limits::kSandboxCpuMax) &&
            in_range(plan.memory_max, limits::kSandboxMemoryMin, limits::kSandboxMemoryMax) &&
            in_range(plan.disk_max, limits::kMiB, limits::kPoolDefaultMax) &&
-           in_range(plan.pids_max, 1, limits::kSandboxPidsDefault);
+           in_range(plan.pids_max, 1, limits::kSandboxPidsDefault) && plan.root_allowed <= 1;
+}
+
+bool valid(const NarrowRequest& request) {
+    return is_id(request.sandbox.view()) &&
+           (request.memory_max == 0 || request.memory_max >= limits::kRunMemoryMin);
 }
 
 bool valid(const Request& request) {
@@ -80,6 +85,8 @@ bool valid(const Request& request) {
             using Body = std::decay_t<decltype(body)>;
             if constexpr (std::is_same_v<Body, CreateRequest>) {
                 return valid(body.plan);
+            } else if constexpr (std::is_same_v<Body, NarrowRequest>) {
+                return valid(body);
             } else if constexpr (requires { body.sandbox; }) {
                 return is_id(body.sandbox.view());
             } else {

@@ -21,7 +21,7 @@
 
 namespace cloister::warden {
 
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 
 // An id of base/ids.h, fixed in size.
 struct Id {
@@ -40,7 +40,10 @@ struct JailPlan {
     uint32_t cpu = 0;         // whole CPUs
     uint64_t memory_max = 0;  // bytes
     uint64_t disk_max = 0;    // bytes
+    uint64_t disk_bytes_per_second = 0;  // read, and as much written; 0: no limit
+    uint32_t disk_iops = 0;              // likewise
     uint32_t pids_max = 0;
+    uint32_t root_allowed = 0;  // 1: `sudo` starts commands as the sandbox's root
     uint32_t reserved = 0;
 };
 
@@ -68,6 +71,19 @@ struct UsageRequest {
     Id sandbox;
     uint32_t reserved = 0;
 };
+// Narrows the limits of a running sandbox, or puts those of its plan back (0). Failed if it uses
+// more already, InvalidArgument for more than its plan has.
+struct NarrowRequest {
+    uint64_t tag = 0;
+    uint64_t memory_max = 0;  // bytes
+    Id sandbox;
+    uint32_t pids_max = 0;
+};
+// Makes the pool larger: takes the blocks from the host first. `bytes` is the new size.
+struct GrowPoolRequest {
+    uint64_t tag = 0;
+    uint64_t bytes = 0;
+};
 
 // --- Replies and events ---
 inline constexpr size_t kMessageBytes = 240;
@@ -81,14 +97,27 @@ struct DoneReply {
 };
 
 enum class CgroupMode : uint32_t { None = 0, V1 = 1, Hybrid = 2, V2 = 3 };
-enum class Limit : uint32_t { Memory = 1, Pids = 2, Cpu = 4, Disk = 8 };  // bits of `enforced`
+enum class Limit : uint32_t {  // bits of `enforced`
+    Memory = 1,
+    Pids = 2,
+    Cpu = 4,
+    Disk = 8,
+    DiskThroughput = 16,  // bytes and operations a second
+    CpuWeight = 32,       // sandboxes that use much CPU give way
+};
+// Who ends a sandbox's processes when its memory limit is hit.
+enum class OomKill : uint32_t { Nobody = 0, Kernel = 1, Watcher = 2 };
 
 struct HelloReply {
     uint64_t tag = 0;
     Id base_template;  // the revision of the built-in `base`
     uint32_t cgroup_mode = 0;
     uint32_t enforced = 0;  // bits of Limit
+    uint32_t oom_kill = 0;  // OomKill
+    uint32_t landlock = 0;  // the kernel's ABI of it; scopes come with 6
+    uint32_t quick_moves = 0;  // 1: moves between cgroups are quick (favordynmods)
     uint32_t host_cpus = 0;
+    uint32_t reserved = 0;
     uint64_t host_memory = 0;  // bytes
     uint64_t pool_bytes = 0;   // size of the pool
     uint64_t pool_free = 0;
@@ -115,7 +144,8 @@ struct EndedEvent {
 };
 
 using Request =
-    std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest>;
+    std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest,
+                 NarrowRequest, GrowPoolRequest>;
 using Reply = std::variant<DoneReply, HelloReply, ListReply, UsageReply, EndedEvent>;
 
 std::string encode(const Request& request);

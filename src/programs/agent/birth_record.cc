@@ -47,12 +47,15 @@ Result<Birth> take_birth() {
         return make_error(ErrorKind::Internal, "the filter of system calls is empty");
     }
     birth.ready = TRY(adopt(birth::kReady));
+    birth.spool = TRY(adopt(birth::kSpool));
     TRY_OK(adopt_if(birth.record, birth::kHaveMemoryPeak, birth::kMemoryPeak, birth.memory_peak));
     TRY_OK(adopt_if(birth.record, birth::kHaveMemoryEvents, birth::kMemoryEvents,
                     birth.memory_events));
     TRY_OK(adopt_if(birth.record, birth::kHaveCpuUsage, birth::kCpuUsage, birth.cpu_usage));
     TRY_OK(adopt_if(birth.record, birth::kHavePidsEvents, birth::kPidsEvents, birth.pids_events));
     TRY_OK(adopt_if(birth.record, birth::kHaveMemoryNow, birth::kMemoryNow, birth.memory_now));
+    TRY_OK(adopt_if(birth.record, birth::kHaveMemoryStat, birth::kMemoryStat, birth.memory_stat));
+    TRY_OK(adopt_if(birth.record, birth::kHaveOomEvent, birth::kOomEvent, birth.oom_event));
     for (uint32_t i = 0; i < birth.record.procs; ++i) {
         birth.procs.push_back(TRY(adopt(birth::kProcsFirst + static_cast<int>(i))));
     }

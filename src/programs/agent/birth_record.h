@@ -14,8 +14,9 @@ struct Birth {
     os::Fd listener;           // of the agent protocol
     os::Fd ready;              // takes one byte when connections are accepted
     std::string final_filter;  // an array of struct sock_filter; empty only in tests
+    os::Fd spool;              // directory for the whole output of runs; closed only in tests
     // Of the `user` cgroup; closed where the host has none.
-    os::Fd memory_peak, memory_events, cpu_usage, pids_events, memory_now;
+    os::Fd memory_peak, memory_events, cpu_usage, pids_events, memory_now, memory_stat, oom_event;
     std::vector<os::Fd> procs;  // its cgroup.procs in each hierarchy
 };
 

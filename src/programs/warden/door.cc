@@ -118,6 +118,14 @@ void Door::handle(uint64_t connection, const Request& request) {
                 usage->tag = asked.tag;
                 send(connection, *usage);
             },
+            [&](const NarrowRequest& narrow) {
+                answer_to(connection, narrow.tag)(
+                    make_error(ErrorKind::Unimplemented, "limits cannot be narrowed yet"));
+            },
+            [&](const GrowPoolRequest& grow) {
+                answer_to(connection, grow.tag)(
+                    make_error(ErrorKind::Unimplemented, "the pool cannot be grown yet"));
+            },
         },
         request);
 }

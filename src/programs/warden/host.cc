@@ -112,6 +112,7 @@ Result<void> sweep_sandboxes(const jail::Host& host, Journal& journal) {
         TRY_OK(journal.removed(sandbox));
     }
     TRY_OK(sweep_subvolumes(host.pool, jail::kSandboxes, ""));
+    TRY_OK(sweep_subvolumes(host.pool, jail::kSpools, ""));
     TRY_OK(sweep_subvolumes(host.pool, jail::kTemplates, ".partial"));
     TRY_OK(sweep_subvolumes(host.pool, jail::kRuntimes, ".partial"));
     return sweep_sockets(host.data);
