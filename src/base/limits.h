@@ -36,7 +36,7 @@ inline constexpr uint32_t kSandboxPidsDefault = 512;
 // Of a sandbox's disk: read, and as much written. On cgroup v1 for direct I/O only.
 inline constexpr uint64_t kSandboxDiskBytesPerSecond = 1 * kGiB;
 inline constexpr uint32_t kSandboxDiskIops = 20'000;
-inline constexpr uint64_t kSpoolBytesMax = 1 * kGiB;  // of all runs' whole output in a sandbox
+inline constexpr uint64_t kSpoolBytesMax = 1 * kGiB;    // of all runs' whole output in a sandbox
 inline constexpr uint64_t kAgentMemoryMax = 32 * kMiB;  // the agent's own group in a sandbox
 inline constexpr uint32_t kAgentPidsMax = 64;
 inline constexpr int64_t kSandboxIdleDefaultMs = 1'200'000;
@@ -54,14 +54,16 @@ inline constexpr int64_t kRunTimeoutMaxMs = 24LL * 3600 * 1000;
 inline constexpr int64_t kInterruptGraceMs = 500;  // SIGINT at the timeout, SIGKILL this much later
 inline constexpr int64_t kRunCpuTimeMinMs = 10;
 inline constexpr int64_t kRunCpuTimeMaxMs = 24LL * 3600 * 1000;
-inline constexpr int64_t kCpuTimeLookMs = 50;  // how often the CPU time of a run with a limit is read
+inline constexpr int64_t kCpuTimeLookMs =
+    50;  // how often the CPU time of a run with a limit is read
 inline constexpr uint64_t kRunMemoryMin = 32 * kMiB;  // what a run may narrow the sandbox's to
 inline constexpr uint32_t kRunPidsMin = 4;
 inline constexpr uint64_t kRunOutputMin = 1;
-inline constexpr size_t kSpoolInMemory = 64 * kKiB;  // of a run's frames, before its spool is a file
+inline constexpr size_t kSpoolInMemory =
+    64 * kKiB;  // of a run's frames, before its spool is a file
 // Runs whose end nobody has taken yet; the oldest goes first.
 inline constexpr size_t kUnclaimedRunsMax = 256;
-inline constexpr int64_t kKillGraceMs = 250;       // then the sandbox itself is given up
+inline constexpr int64_t kKillGraceMs = 250;  // then the sandbox itself is given up
 inline constexpr size_t kCodeMax = 4 * kMiB;
 inline constexpr size_t kArgvMax = 256;
 inline constexpr size_t kEnvEntriesMax = 256;
@@ -150,7 +152,7 @@ inline constexpr int64_t kBusyLookMs = 500;
 inline constexpr uint32_t kCpuShares = 1024;
 inline constexpr uint32_t kBusyCpuShares = 2;
 inline constexpr uint32_t kAgentCpuShares = 16 * 1024;
-inline constexpr int64_t kProcViewMs = 1'000;  // age of the figures in a sandbox's /proc, at most
+inline constexpr int64_t kProcViewMs = 1'000;   // age of the figures in a sandbox's /proc, at most
 inline constexpr size_t kRootCommandsMax = 32;  // `sudo` at the same time, in a sandbox
 inline constexpr size_t kRootRequestMax = 256 * kKiB;  // its words and environment together
 

@@ -159,8 +159,8 @@ Result<void> make_groups(const os::CgroupTree& cgroups, const warden::JailPlan& 
 
 // In the order of the bits of birth::Have.
 constexpr std::array kStats = {os::GroupStat::MemoryPeak, os::GroupStat::MemoryEvents,
-                               os::GroupStat::CpuUsage, os::GroupStat::PidsEvents,
-                               os::GroupStat::MemoryNow, os::GroupStat::MemoryStat};
+                               os::GroupStat::CpuUsage,   os::GroupStat::PidsEvents,
+                               os::GroupStat::MemoryNow,  os::GroupStat::MemoryStat};
 
 struct GroupFiles {
     uint32_t have = 0;

@@ -27,7 +27,8 @@ TEST(SpawnOrder, IsRefusedWhenItPromisesMoreOrLess) {
     EXPECT_FALSE(well_formed(spawn_with(0, 0, kOrderFixed - 1)));
     EXPECT_FALSE(well_formed(spawn_with(0, 0, kOrderFixed + 1)));
     EXPECT_FALSE(well_formed(spawn_with(1, 1, kOrderFixed + 2)));
-    EXPECT_FALSE(well_formed(spawn_with(1u << birth::kHaveBits, 0, kOrderFixed + 1))) << "a bit that nobody knows";
+    EXPECT_FALSE(well_formed(spawn_with(1u << birth::kHaveBits, 0, kOrderFixed + 1)))
+        << "a bit that nobody knows";
     EXPECT_FALSE(well_formed(spawn_with(0, 5, kOrderFixed + 10)))
         << "more hierarchies than there can be";
 }

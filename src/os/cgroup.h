@@ -66,7 +66,15 @@ enum class GroupKind {
     Inner,
     Leaf
 };  // only leaves hold processes; inner ones pass their controllers on
-enum class GroupStat { MemoryPeak, MemoryEvents, MemoryNow, CpuUsage, PidsEvents, PidsNow, MemoryStat };
+enum class GroupStat {
+    MemoryPeak,
+    MemoryEvents,
+    MemoryNow,
+    CpuUsage,
+    PidsEvents,
+    PidsNow,
+    MemoryStat
+};
 
 class CgroupTree {
   public:

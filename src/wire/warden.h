@@ -37,9 +37,9 @@ struct JailPlan {
     Id sandbox;
     Id project;
     Id template_revision;
-    uint32_t cpu = 0;         // whole CPUs
-    uint64_t memory_max = 0;  // bytes
-    uint64_t disk_max = 0;    // bytes
+    uint32_t cpu = 0;                    // whole CPUs
+    uint64_t memory_max = 0;             // bytes
+    uint64_t disk_max = 0;               // bytes
     uint64_t disk_bytes_per_second = 0;  // read, and as much written; 0: no limit
     uint32_t disk_iops = 0;              // likewise
     uint32_t pids_max = 0;
@@ -112,9 +112,9 @@ struct HelloReply {
     uint64_t tag = 0;
     Id base_template;  // the revision of the built-in `base`
     uint32_t cgroup_mode = 0;
-    uint32_t enforced = 0;  // bits of Limit
-    uint32_t oom_kill = 0;  // OomKill
-    uint32_t landlock = 0;  // the kernel's ABI of it; scopes come with 6
+    uint32_t enforced = 0;     // bits of Limit
+    uint32_t oom_kill = 0;     // OomKill
+    uint32_t landlock = 0;     // the kernel's ABI of it; scopes come with 6
     uint32_t quick_moves = 0;  // 1: moves between cgroups are quick (favordynmods)
     uint32_t host_cpus = 0;
     uint32_t reserved = 0;
@@ -143,9 +143,8 @@ struct EndedEvent {
     uint32_t reserved = 0;
 };
 
-using Request =
-    std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest,
-                 NarrowRequest, GrowPoolRequest>;
+using Request = std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest,
+                             NarrowRequest, GrowPoolRequest>;
 using Reply = std::variant<DoneReply, HelloReply, ListReply, UsageReply, EndedEvent>;
 
 std::string encode(const Request& request);
