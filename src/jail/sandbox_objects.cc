@@ -264,8 +264,11 @@ Result<void> remove_sandbox_objects(const Host& host, const std::string& nest,
                                     const std::string& sandbox) {
     ::unlink(layout::agent_socket(host.data, sandbox).c_str());
     TRY_OK(host.cgroups.remove(sandbox_group(nest, sandbox)));
-    TRY_OK(os::delete_subvolume(TRY(host.pool.directory(kSpools)), sandbox));
-    return os::delete_subvolume(TRY(host.pool.directory(kSandboxes)), sandbox);
+    for (const char* parent : {kSpools, kSandboxes}) {
+        const os::Fd directory = TRY(host.pool.directory(parent));
+        TRY_OK(os::delete_subvolume(directory, sandbox));
+    }
+    return {};
 }
 
 }  // namespace cloister::jail
