@@ -20,7 +20,8 @@ TEST(SpawnOrder, CarriesADescriptorForEachThingItNames) {
     EXPECT_TRUE(well_formed(spawn_with(0, 0, kOrderFixed)));
     EXPECT_TRUE(well_formed(
         spawn_with(birth::kHaveMemoryPeak | birth::kHaveMemoryNow, 4, kOrderFixed + 2 + 8)));
-    EXPECT_TRUE(well_formed(spawn_with(31, os::kHierarchiesMax, kOrderFdsMax)));
+    EXPECT_TRUE(
+        well_formed(spawn_with((1u << birth::kHaveBits) - 1, os::kHierarchiesMax, kOrderFdsMax)));
 }
 
 TEST(SpawnOrder, IsRefusedWhenItPromisesMoreOrLess) {
