@@ -1,7 +1,6 @@
 #include "jail/identity.h"
 
 #include <grp.h>
-#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,9 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <span>
 
 #include "base/limits.h"
+#include "os/privileges.h"
 
 namespace cloister::jail {
 namespace {
@@ -25,28 +24,22 @@ constexpr std::array kAgentCapabilities = {
     CAP_KILL,     // ends them
     CAP_CHOWN,    // prepares files and terminals for them
     CAP_DAC_OVERRIDE, CAP_FOWNER,
+    CAP_FSETID,      // these two for root inside only: under no_new_privs nobody gains by exec what
+    CAP_SYS_CHROOT,  // the one who started it had not
 };
 
 // What any process of the sandbox can ever hold: the eight of root inside, and SETPCAP for the
 // agent.
-constexpr std::array kBoundingSet = {
-    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,     CAP_FSETID,  CAP_SETUID,
-    CAP_SETGID, CAP_KILL,         CAP_SYS_CHROOT, CAP_SETPCAP,
-};
+constexpr uint64_t kBoundingSet =
+    os::capability_bits(os::kInsideRootCapabilities) | uint64_t{1} << CAP_SETPCAP;
 
 void drop_bounding_set(const Steps& steps) {
     for (int capability = 0;; ++capability) {
         if (::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) < 0)
             return;  // past the kernel's last one
-        if (std::ranges::find(kBoundingSet, capability) != kBoundingSet.end()) continue;
+        if (((kBoundingSet >> capability) & 1) != 0) continue;
         steps.must(::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0));
     }
-}
-
-uint32_t bits_of(std::span<const int> capabilities) {
-    uint32_t bits = 0;
-    for (const int capability : capabilities) bits |= 1u << capability;
-    return bits;
 }
 
 long capset(__user_cap_data_struct low) {
@@ -56,7 +49,7 @@ long capset(__user_cap_data_struct low) {
 }
 
 void set_capabilities(const Steps& steps) {
-    const uint32_t bits = bits_of(kAgentCapabilities);
+    constexpr auto bits = static_cast<uint32_t>(os::capability_bits(kAgentCapabilities));
     steps.must(capset({.effective = bits, .permitted = bits, .inheritable = bits}));
     // Ambient ones are kept over exec of a file without file capabilities.
     for (const int capability : kAgentCapabilities) {
@@ -118,8 +111,8 @@ void become_agent(Steps& steps) {
 }
 
 Result<void> keep_mapping_rights_only() {
-    constexpr std::array kMapping = {CAP_SETUID, CAP_SETGID};
-    const uint32_t bits = bits_of(kMapping);
+    static constexpr std::array kMapping = {CAP_SETUID, CAP_SETGID};
+    constexpr auto bits = static_cast<uint32_t>(os::capability_bits(kMapping));
     if (capset({.effective = bits, .permitted = bits, .inheritable = 0}) != 0 ||
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return last_os_failure("dropping the reaper's privileges");

@@ -33,14 +33,29 @@ bool status_holds(const std::string& line) {
 
 TEST(Privileges, AreGoneForGood) {
     EXPECT_EQ(0, in_child([] {
-                  if (drop_capability_bounds() != 0) return 1;
-                  if (become_id(1000) != 0) return 2;
+                  if (drop_capability_bounds(0) != 0) return 1;
+                  if (become_id(1000, 0) != 0) return 2;
                   for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}) {
                       if (!status_holds(std::string(set) + ":\t0000000000000000")) return 3;
                   }
                   if (!status_holds("Groups:\t \n")) return 4;
                   if (::getuid() != 1000 || ::getegid() != 1000) return 5;
                   return ::setuid(0) == 0 ? 6 : 0;
+              }));
+}
+
+TEST(Privileges, RootInsideKeepsEightCapabilities) {
+    EXPECT_EQ(0, in_child([] {
+                  const uint64_t eight = capability_bits(kInsideRootCapabilities);
+                  if (drop_capability_bounds(eight) != 0) return 1;
+                  if (become_id(0, eight) != 0) return 2;
+                  for (const char* set : {"CapPrm", "CapEff", "CapBnd"}) {
+                      if (!status_holds(std::string(set) + ":\t00000000000400fb")) return 3;
+                  }
+                  for (const char* set : {"CapInh", "CapAmb"}) {
+                      if (!status_holds(std::string(set) + ":\t0000000000000000")) return 4;
+                  }
+                  return ::getuid() == 0 ? 0 : 5;
               }));
 }
 

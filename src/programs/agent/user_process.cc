@@ -152,23 +152,25 @@ void kill_family(pid_t leader) {
     ::kill(leader, SIGKILL);
 }
 
-const char* UserProcesses::become_user() const {
+const char* UserProcesses::become(Identity identity) const {
+    const bool root = identity == Identity::Root;
+    const uint64_t kept = root ? os::capability_bits(os::kInsideRootCapabilities) : 0;
     for (const os::Fd& procs : birth_.procs) {
         if (::write(procs.get(), "0", 1) != 1) return "entering the sandbox's cgroup";
     }
     if (::setsid() < 0) return "starting a session";
     limit_cores();
     ::umask(022);
-    errno = os::drop_capability_bounds();
+    errno = os::drop_capability_bounds(kept);
     if (errno != 0) return "dropping capabilities";
-    errno = os::become_id(limits::kUserId);
+    errno = os::become_id(root ? 0 : limits::kUserId, kept);
     if (errno != 0) return "becoming the user";
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "setting no_new_privs";
     return nullptr;
 }
 
 const char* UserProcesses::prepare(const Program& program, int report) const {
-    if (const char* failed = become_user()) return failed;
+    if (const char* failed = become(program.identity)) return failed;
     if (::chdir(program.cwd.c_str()) != 0) return "entering the working directory";
     std::vector<int> high(program.fds.size());
     if (!arrange_fds(program.fds, report + 1, high)) return "arranging descriptors";
@@ -184,12 +186,12 @@ const char* UserProcesses::prepare(const Program& program, int report) const {
 void UserProcesses::execute(const Program& program, const os::Fd& failure) const {
     const std::vector<char*> argv = pointers_to(program.argv), env = pointers_to(program.env);
     const int report = ::fcntl(failure.get(), F_DUPFD_CLOEXEC, kReportFd);
-    const char* failed = prepare(program, report);
-    if (failed == nullptr) {
+    if (const char* failed = prepare(program, report)) {
+        ::dprintf(report, "%s: %s", failed, std::strerror(errno));
+    } else {
         ::execve(argv[0], argv.data(), env.data());
-        failed = "executing the interpreter";
+        ::dprintf(report, "executing %s: %s", argv[0], std::strerror(errno));
     }
-    ::dprintf(report, "%s: %s", failed, std::strerror(errno));
     ::_exit(127);
 }
 
@@ -206,7 +208,8 @@ Result<pid_t> UserProcesses::start_worker(const os::Fd& kept,
     constexpr int kKept = 3;
     const pid_t pid = TRY(fork_child());
     if (pid > 0) return pid;
-    if (become_user() != nullptr || ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) ::_exit(127);
+    if (become(Identity::User) != nullptr || ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+        ::_exit(127);
     if (::dup2(kept.get(), kKept) < 0) ::_exit(127);
     ::close_range(kKept + 1, ~0U, 0);
     reset_signals();

@@ -1,7 +1,8 @@
-// Processes of the sandbox's user: how they are started, and how a whole family of them is ended.
+// Processes of user code: how they are started, and how a whole family of them is ended.
 //
-// Each of them is in the `user` cgroup, is user 1000 without any capability, cannot gain any, and
-// has the `final` filter; none inherits a descriptor of the agent that it was not given.
+// Each of them is in the `user` cgroup, has the `final` filter, and is one of two: `user` (1000)
+// without any capability, or root of the sandbox with eight; neither can gain any. None inherits a
+// descriptor of the agent that it was not given.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +16,10 @@
 
 namespace cloister::agent {
 
+enum class Identity { User, Root };
+
 struct Program {
+    Identity identity = Identity::User;
     std::vector<std::string> argv;
     std::vector<std::string> env;  // NAME=VALUE
     std::string cwd;
@@ -31,13 +35,13 @@ class UserProcesses {
     // one sentence if it could not be executed, else it closes.
     Result<pid_t> start(const Program& program, os::Fd& failure) const;
 
-    // Forks a child of our own code that becomes the user and runs `work` with a duplicate of
+    // Forks a child of our own code that becomes `user` and runs `work` with a duplicate of
     // `kept` as its only descriptor. It is not the user's to look into.
     Result<pid_t> start_worker(const os::Fd& kept, const std::function<void(os::Fd)>& work) const;
 
   private:
     // Answers the name of the step that failed, or nullptr.
-    const char* become_user() const;
+    const char* become(Identity identity) const;
     const char* prepare(const Program& program, int report) const;
     [[noreturn]] void execute(const Program& program, const os::Fd& failure) const;
 
