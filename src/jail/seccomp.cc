@@ -7,8 +7,10 @@
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -36,9 +38,9 @@ enum class Scope {
 // EPERM is an error that programs can read and report. ENOSYS where libraries know an older way to
 // the same end.
 //
-// Left out on purpose: personality (changes only its caller, and sanitizers ask for it), mmap of
-// writable code (just-in-time compilers need it), chroot (harmless without privilege over the
-// namespace, and apt uses it as root).
+// Left out on purpose: mmap of writable code (just-in-time compilers need it), chroot (harmless
+// without privilege over the namespace, and apt uses it as root), mbind and set_mempolicy
+// (OpenBLAS), pkey_alloc (V8), landlock and seccomp (programs that confine themselves further).
 struct Denied {
     const char* call;
     int error;
@@ -105,6 +107,10 @@ constexpr std::array kDenied = {
     Denied{"ioperm", EPERM, Scope::Everyone},
     Denied{"vhangup", EPERM, Scope::Everyone},
     Denied{"nfsservctl", EPERM, Scope::Everyone},
+    Denied{"uselib", EPERM, Scope::Everyone},  // relics that kernels may still have, from here …
+    Denied{"ustat", EPERM, Scope::Everyone},
+    Denied{"sysfs", EPERM, Scope::Everyone},
+    Denied{"_sysctl", EPERM, Scope::Everyone},     // … to here
     Denied{"move_pages", EPERM, Scope::Everyone},  // memory of other processes
     Denied{"migrate_pages", EPERM, Scope::Everyone},
     Denied{"open_by_handle_at", EPERM, Scope::Everyone},  // opens files past every directory
@@ -114,8 +120,9 @@ constexpr std::array kDenied = {
     Denied{"process_vm_readv", EPERM, Scope::Code},
     Denied{"process_vm_writev", EPERM, Scope::Code},
     Denied{"process_madvise", EPERM, Scope::Code},
-    Denied{"pidfd_getfd", EPERM, Scope::Code},  // takes a descriptor out of another process
-    Denied{"kcmp", EPERM, Scope::Code},         // compares kernel objects of two processes
+    Denied{"pidfd_getfd", EPERM, Scope::Code},       // takes a descriptor out of another process
+    Denied{"kcmp", EPERM, Scope::Code},              // compares kernel objects of two processes
+    Denied{"process_mrelease", EPERM, Scope::Code},  // takes a dying process's memory early
     // Copies by reference into the page cache: the road of Dirty Pipe and its successors. sendfile
     // and
     // copy_file_range stay.
@@ -132,6 +139,7 @@ struct DeniedNumber {
     Scope scope;
 };
 constexpr std::array kDeniedNumbers = {
+    DeniedNumber{451, ENOSYS, Scope::Code},  // cachestat: what others read, seen in the page cache
     DeniedNumber{457, EPERM, Scope::Everyone},  // statmount: mounts of the host's making
     DeniedNumber{458, EPERM, Scope::Everyone},  // listmount
     DeniedNumber{459, EPERM, Scope::Everyone},  // lsm_get_self_attr: security modules
@@ -215,6 +223,12 @@ constexpr std::array kDeniedArguments = {
                     masked(1, kSocketType, SOCK_DCCP)},
     DeniedArguments{"socket", EPERM, Scope::Code, low_half(0, AF_INET),
                     masked(1, kSocketType, SOCK_PACKET)},  // the old name of packet sockets
+    // Pairs of sockets: only unix has a use here, and other families (TIPC) come through this door
+    // too.
+    DeniedArguments{"socketpair", EAFNOSUPPORT, Scope::Code, low_half(0, 0)},
+    DeniedArguments{"socketpair", EAFNOSUPPORT, Scope::Code, above(0, AF_UNIX)},
+    // Line disciplines: drivers for modems and radios, with a long record of holes.
+    DeniedArguments{"ioctl", EPERM, Scope::Code, low_half(1, TIOCSETD)},
     // Keys pushed into a terminal that somebody else reads.
     DeniedArguments{"ioctl", EPERM, Scope::Code, low_half(1, TIOCSTI)},
     DeniedArguments{"ioctl", EPERM, Scope::Code, low_half(1, TIOCLINUX)},
@@ -295,8 +309,26 @@ Result<std::string> exported(const Context& context) {
     return os::read_all(file, 1 << 20);
 }
 
-// What libseccomp cannot say: kNewestCall < number < kX32Bit answers ENOSYS. It stands before the
-// rest, whose jumps are relative.
+// What libseccomp cannot say, in two parts that stand before the rest, whose jumps are relative.
+//
+// Personalities: those of other systems reach code that nobody walks. Allowed are the plain one,
+// the question for the current one, and fixed addresses, which only weaken their caller and which
+// sanitizers and debuggers ask for.
+std::string personality_check() {
+    constexpr uint32_t kQuery = 0xFFFFFFFF;
+    constexpr uint32_t kFixedAddresses = ADDR_NO_RANDOMIZE;
+    const std::array check = {
+        sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_personality, 0, 4),
+        sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kQuery, 2, 0),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, ~kFixedAddresses, 0, 1),
+        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    };
+    return {reinterpret_cast<const char*>(check.data()), sizeof(check)};
+}
+
+// kNewestCall < number < kX32Bit answers ENOSYS.
 std::string newest_call_check() {
     const std::array check = {
         sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -319,7 +351,7 @@ Result<std::string> compile_filter(FilterKind kind) {
     (void)::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
     TRY_OK(add_all(context, scope_of(kind)));
     const std::string filter = TRY(exported(context));
-    return kind == FilterKind::Base ? newest_call_check() + filter : filter;
+    return kind == FilterKind::Base ? newest_call_check() + personality_check() + filter : filter;
 }
 
 }  // namespace cloister::jail

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <functional>
@@ -81,6 +82,8 @@ TEST(Seccomp, DeniesOtherProcessesAndZeroCopyToCodeOnly) {
     EXPECT_EQ(outcome([] { return call(SYS_ptrace, PTRACE_TRACEME); }), EPERM);
     EXPECT_EQ(outcome([] { return call(SYS_ptrace, PTRACE_TRACEME); }, Loaded::BaseOnly), 0);
     EXPECT_EQ(outcome([] { return call(SYS_pidfd_getfd, -1, 0, 0); }), EPERM);
+    EXPECT_EQ(outcome([] { return call(448 /* process_mrelease */, -1, 0); }), EPERM);
+    EXPECT_EQ(outcome([] { return call(451 /* cachestat */, -1, 0, 0, 0); }), ENOSYS);
     EXPECT_EQ(outcome([] { return call(SYS_process_vm_readv); }), EPERM);
     EXPECT_EQ(outcome([] { return call(SYS_splice, -1); }), ENOSYS);
     EXPECT_EQ(outcome([] { return call(SYS_vmsplice, -1); }), ENOSYS);
@@ -102,6 +105,31 @@ TEST(Seccomp, AllowsFourSocketFamilies) {
     EXPECT_EQ(outcome([] { return long{::socket(AF_INET, SOCK_SEQPACKET, 132)}; }), EPERM);
 }
 
+TEST(Seccomp, AllowsPairsOfUnixSocketsOnly) {
+    std::array<int, 2> pair{};
+    EXPECT_EQ(outcome([&] { return long{::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data())}; }), 0);
+    for (const int family : {0, 2, 10, 30 /* TIPC */}) {
+        EXPECT_EQ(outcome([&] { return long{::socketpair(family, SOCK_STREAM, 0, pair.data())}; }),
+                  EAFNOSUPPORT)
+            << "family " << family;
+    }
+    EXPECT_EQ(outcome([&] {
+                  return call(SYS_socketpair, (1L << 32) | 30, SOCK_STREAM, 0,
+                              reinterpret_cast<long>(pair.data()));
+              }),
+              EAFNOSUPPORT);
+}
+
+TEST(Seccomp, AllowsThePlainPersonalityAndFixedAddresses) {
+    for (const long allowed : {0L, 0xFFFFFFFFL, 0x0040000L}) {
+        EXPECT_EQ(outcome([=] { return call(SYS_personality, allowed); }), 0) << allowed;
+    }
+    for (const long denied :
+         {1L, 8L, 0x0020000L, 0x0400000L, 0x0440000L, 0x0100000L, 0xFFFBFFFFL}) {
+        EXPECT_EQ(outcome([=] { return call(SYS_personality, denied); }), EPERM) << denied;
+    }
+}
+
 TEST(Seccomp, LooksOnlyAtTheHalfOfAnArgumentThatTheKernelReads) {
     constexpr long kUpper = 1L << 32;
     EXPECT_EQ(outcome([] { return call(SYS_socket, kUpper | 38 /* ALG */, SOCK_SEQPACKET, 0); }),
@@ -116,6 +144,7 @@ TEST(Seccomp, DeniesDevicesAndTerminalKeysButNotFifos) {
               EPERM);
     EXPECT_EQ(outcome([] { return long{::mknodat(-1, "x", S_IFIFO | 0600, 0)}; }), EBADF);
     EXPECT_EQ(outcome([] { return long{::ioctl(0, TIOCSTI, "x")}; }), EPERM);
+    EXPECT_EQ(outcome([] { return long{::ioctl(0, TIOCSETD, "x")}; }), EPERM);
 }
 
 TEST(Seccomp, AnswersNoSuchCallForNumbersNobodyHasLookedAt) {
