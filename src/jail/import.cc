@@ -12,6 +12,7 @@
 
 #include "base/ids.h"
 #include "base/limits.h"
+#include "jail/template_root.h"
 #include "os/btrfs.h"
 #include "os/process.h"
 
@@ -209,6 +210,7 @@ Result<Imported> import_image(const Pool& pool, const std::string& path) {
     if (!imported.was_there) {
         TRY_OK(import_as(pool, kTemplates, imported.id, [&](const os::Fd& target) -> Result<void> {
             TRY_OK(unpack(path, target));
+            TRY_OK(check_template_root(target));
             imported.foreign_ids = TRY(inspect(path_of(target)));
             return {};
         }));

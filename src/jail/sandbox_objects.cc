@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "jail/nest_protocol.h"
+#include "jail/template_root.h"
 #include "os/btrfs.h"
 #include "os/mount.h"
 #include "os/socket.h"
@@ -123,6 +124,7 @@ Result<Files> make_files(const Host& host, const warden::JailPlan& plan,
                          const Placement& placement) {
     const std::string revision(plan.template_revision.view());
     const os::Fd template_root = TRY(project_snapshot(host.pool, plan, kTemplates, revision));
+    TRY_OK(check_template_root(template_root));
     const os::Fd runtime_root = TRY(project_snapshot(host.pool, plan, kRuntimes, host.runtime));
     const os::Fd upper_root = TRY(make_upper(host.pool, plan));
     const os::Fd spool_root = TRY(make_spool(host.pool, plan));
