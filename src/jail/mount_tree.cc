@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cinttypes>
@@ -61,6 +62,15 @@ void place(const Steps& steps, int mount, const char* path) {
 int copy_of(const Steps& steps, const char* path) {
     return static_cast<int>(steps.must(
         ::open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW)));
+}
+
+int read_only_copy(const Steps& steps, const char* path) {
+    const int copy = copy_of(steps, path);
+    mount_attr read_only{};
+    read_only.attr_set =
+        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    steps.must(::mount_setattr(copy, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)));
+    return copy;
 }
 
 void ensure_directory(const Steps& steps, const char* path) {
@@ -122,18 +132,22 @@ void place_devices(const Steps& steps, const Parts& parts) {
 
 void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
     steps.at(Stage::Devices);
-    constexpr unsigned kDev = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+    constexpr unsigned kTerminals = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
     std::array<char, 32> shm_size{};
     std::array<char, 32> run_size{};
     std::snprintf(shm_size.data(), shm_size.size(), "%" PRIu64, shm_bytes);
     std::snprintf(run_size.data(), run_size.size(), "%" PRIu64, limits::kRunTmpfsMax);
-    place(steps, make_mount(steps, "tmpfs", {{"size", "64k"}, {"mode", "0755"}}, kDev), "/dev");
+    place(
+        steps,
+        make_mount(steps, "tmpfs", {{"size", "64k"}, {"mode", "0755"}}, kQuiet | MOUNT_ATTR_NOEXEC),
+        "/dev");
     place_devices(steps, parts);
     make_links(steps);
     ensure_directory(steps, "/dev/pts");
     ensure_directory(steps, "/dev/shm");
     place(steps,
-          make_mount(steps, "devpts", {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}}, kDev),
+          make_mount(steps, "devpts", {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}},
+                     kTerminals),
           "/dev/pts");
     place(steps,
           make_mount(steps, "tmpfs", {{"size", shm_size.data()}, {"mode", "1777"}},
@@ -154,12 +168,19 @@ constexpr std::array kMaskedFiles = {
     "/proc/kallsyms",  // addresses in the kernel
     "/proc/modules",       "/proc/config.gz",    "/proc/slabinfo",
     "/proc/vmallocinfo",   "/proc/pagetypeinfo",
-    "/proc/interrupts",  // what the neighbours do, by timing
+    "/proc/cmdline",     // how the host was booted, which may name its disks and secrets
+    "/proc/swaps",       // swap that the sandbox does not have
+    "/proc/interrupts",  // what the neighbours do, by timing, from here …
+    "/proc/softirqs",      "/proc/schedstat",    "/proc/diskstats",
     "/proc/latency_stats", "/proc/timer_list",   "/proc/timer_stats",
-    "/proc/sched_debug",   "/proc/mtrr",
+    "/proc/sched_debug",  // … to here
+    "/proc/mtrr",
 };
 // Directories likewise: covered by an empty one.
-constexpr std::array kMaskedDirectories = {"/proc/acpi", "/proc/asound", "/proc/scsi"};
+constexpr std::array kMaskedDirectories = {
+    "/proc/acpi", "/proc/asound", "/proc/scsi",
+    "/proc/pressure",  // how the whole host waits
+};
 // Shown, but never written through.
 constexpr std::array kReadOnly = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
                                   "/proc/sysrq-trigger"};
@@ -177,13 +198,7 @@ void cover_if_there(const Steps& steps, const char* path, int cover) {
 }
 
 void make_read_only(const Steps& steps, const char* path) {
-    if (::access(path, F_OK) != 0) return;
-    const int copy = copy_of(steps, path);
-    mount_attr read_only{};
-    read_only.attr_set =
-        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
-    steps.must(::mount_setattr(copy, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)));
-    place(steps, copy, path);
+    if (::access(path, F_OK) == 0) place(steps, read_only_copy(steps, path), path);
 }
 
 // No user namespace can be made inside: the limit is this user namespace's own, and its file is
@@ -207,16 +222,75 @@ void mask_proc(Steps& steps) {
     for (const char* path : kReadOnly) make_read_only(steps, path);
 }
 
+// --- The sandbox's own figures in /proc ---
+
+constexpr std::array kViewNames = {"meminfo", "cpuinfo", "stat", "uptime", "loadavg"};
+static_assert(kViewNames.size() == birth::kProcFiles);  // in the order of birth::ProcFile
+// What /proc/cpuinfo says of one processor, at most.
+constexpr size_t kCpuinfoBlock = 4 * limits::kKiB;
+
+struct Cover {
+    ProcView view{};
+    std::array<int, birth::kProcFiles> mounts{};  // the same files, read-only
+};
+
+// A file can be mounted a second time only from a tree that is attached: for a moment the files
+// lie in /run, which gets its own file system later.
+Cover make_cover(Steps& steps) {
+    steps.at(Stage::ProcView);
+    place(steps,
+          make_mount(steps, "tmpfs", {{"size", "1m"}, {"nr_inodes", "16"}, {"mode", "0755"}},
+                     kQuiet | MOUNT_ATTR_NOEXEC),
+          "/run");
+    Cover cover;
+    for (size_t i = 0; i < kViewNames.size(); ++i) {
+        std::array<char, 32> path{};
+        std::snprintf(path.data(), path.size(), "/run/%s", kViewNames[i]);
+        cover.view[i] = static_cast<int>(
+            steps.must(::open(path.data(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444)));
+        cover.mounts[i] = read_only_copy(steps, path.data());
+    }
+    steps.must(::umount2("/run", MNT_DETACH));
+    return cover;
+}
+
+void copy_cpuinfo(Steps& steps, int target, uint32_t cpu) {
+    steps.at(Stage::ProcView);
+    const auto source = static_cast<int>(steps.must(::open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC)));
+    std::array<char, kCpuinfoBlock> piece{};
+    size_t left = cpu * kCpuinfoBlock;
+    while (left > 0) {
+        const long got = steps.must(::read(source, piece.data(), std::min(left, piece.size())));
+        if (got == 0) break;
+        steps.must(::write(target, piece.data(), static_cast<size_t>(got)));
+        left -= static_cast<size_t>(got);
+    }
+    ::close(source);
+}
+
+void place_cover(Steps& steps, const Cover& cover) {
+    steps.at(Stage::ProcView);
+    for (size_t i = 0; i < kViewNames.size(); ++i) {
+        std::array<char, 32> path{};
+        std::snprintf(path.data(), path.size(), "/proc/%s", kViewNames[i]);
+        place(steps, cover.mounts[i], path.data());
+    }
+}
+
 }  // namespace
 
-void build_mount_tree(Steps& steps, const MountTree& tree) {
+ProcView build_mount_tree(Steps& steps, const MountTree& tree) {
     const Parts parts = make_parts(steps);
     enter_root(steps, tree.root);
     mount_runtime(steps, tree.runtime);
+    const Cover cover = make_cover(steps);
     make_dev(steps, parts, tree.shm_bytes);
     steps.at(Stage::Proc);
     place(steps, parts.proc, "/proc");
+    copy_cpuinfo(steps, cover.view[birth::kCpuinfo], tree.cpu);
     mask_proc(steps);
+    place_cover(steps, cover);
+    return cover.view;
 }
 
 }  // namespace cloister::jail

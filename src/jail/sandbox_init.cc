@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/filter.h>
+#include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <sched.h>
@@ -19,8 +20,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "base/limits.h"
+#include "jail/cpu_choice.h"
 #include "jail/identity.h"
 #include "jail/mount_tree.h"
 #include "jail/stage.h"
@@ -91,6 +94,34 @@ void start_loopback(Steps& steps) {
     ::close(socket);
 }
 
+// For all that the agent starts, the time since the boot begins now: then the ages of processes, as
+// `ps` and `top` tell them, agree with the sandbox's uptime. The agent itself stays in the host's
+// time. Kernels without time namespaces tell wrong ages.
+void begin_time(Steps& steps) {
+    steps.at(Stage::Time);
+    if (::unshare(CLONE_NEWTIME) != 0) return;
+    timespec now{};
+    steps.must(::clock_gettime(CLOCK_BOOTTIME, &now));
+    std::array<char, 48> text{};
+    const int length = std::snprintf(text.data(), text.size(), "boottime -%lld 0\n",
+                                     static_cast<long long>(now.tv_sec));
+    const auto file =
+        static_cast<int>(steps.must(::open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC)));
+    steps.must(::write(file, text.data(), static_cast<size_t>(length)));
+    ::close(file);
+}
+
+// The CPUs of everything in the sandbox. Where the host has more than a cpu_set_t can name, the
+// quota of the cgroup stands alone.
+void choose_affinity(Steps& steps, uint32_t cpu, uint32_t slot) {
+    steps.at(Stage::Affinity);
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+    const cpu_set_t chosen = choose_cpus(allowed, cpu, slot);
+    steps.must(::sched_setaffinity(0, sizeof(chosen), &chosen));
+}
+
 int record_file(const Steps& steps, const birth::Record& record) {
     const auto file = static_cast<int>(steps.must(::memfd_create("birth", MFD_CLOEXEC)));
     steps.must(::write(file, &record, sizeof(record)));
@@ -127,7 +158,7 @@ void choose_stats(const Steps& steps, const SandboxBirth& birth, Places& places)
     }
 }
 
-Places choose_places(const Steps& steps, const SandboxBirth& birth) {
+Places choose_places(const Steps& steps, const SandboxBirth& birth, const ProcView& view) {
     Places places;
     places.fill(-1);
     const int null = static_cast<int>(steps.must(::open("/dev/null", O_RDWR | O_CLOEXEC)));
@@ -139,6 +170,7 @@ Places choose_places(const Steps& steps, const SandboxBirth& birth) {
     places[birth::kReady] = lift(steps, birth.fds[kOrderReady]);
     places[birth::kSpool] = lift(steps, birth.fds[kOrderSpool]);
     choose_stats(steps, birth, places);
+    for (size_t i = 0; i < view.size(); ++i) places[birth::kProcView + i] = lift(steps, view[i]);
     const size_t first = layout_of(birth.order.record).user_procs;
     for (size_t i = 0; i < birth.order.record.procs; ++i) {
         places[birth::kProcsFirst + i] = lift(steps, birth.fds[first + i]);
@@ -147,9 +179,9 @@ Places choose_places(const Steps& steps, const SandboxBirth& birth) {
 }
 
 // From here on the ready pipe is at its number of birth.h.
-Steps place_descriptors(Steps& steps, const SandboxBirth& birth) {
+Steps place_descriptors(Steps& steps, const SandboxBirth& birth, const ProcView& view) {
     steps.at(Stage::Descriptors);
-    const Places places = choose_places(steps, birth);
+    const Places places = choose_places(steps, birth, view);
     for (size_t number = 0; number < places.size(); ++number) {
         const int target = static_cast<int>(number);
         if (places[number] < 0) {
@@ -162,6 +194,32 @@ Steps place_descriptors(Steps& steps, const SandboxBirth& birth) {
     rest.at(Stage::Descriptors);
     rest.must(::syscall(SYS_close_range, places.size(), ~0u, 0));
     return rest;
+}
+
+// Of linux/landlock.h, whose older versions end before `scoped`.
+struct LandlockRules {
+    uint64_t handled_files = 0;
+    uint64_t handled_network = 0;
+    uint64_t scoped = 0;
+};
+constexpr uint64_t kScopeAbstractSockets = 1;
+constexpr uint64_t kScopeSignals = 2;
+constexpr long kScopesAbi = 6;  // Linux 6.12
+
+// The whole sandbox signals nobody outside it, and reaches no abstract socket out there. Its
+// namespaces see to that already; on older kernels they stand alone. File rules are left out: root
+// inside would lose apt.
+void load_scopes(Steps& steps) {
+    steps.at(Stage::Scopes);
+    if (::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) <
+        kScopesAbi) {
+        return;
+    }
+    const LandlockRules rules{.scoped = kScopeAbstractSockets | kScopeSignals};
+    const auto ruleset = static_cast<int>(
+        steps.must(::syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0)));
+    steps.must(::syscall(SYS_landlock_restrict_self, ruleset, 0));
+    ::close(ruleset);
 }
 
 void load_filter(Steps& steps, const SandboxBirth& birth) {
@@ -195,15 +253,20 @@ void sandbox_init(const SandboxBirth& birth, int gate) {
     enter_groups(steps, birth);
     become_inside_root(steps);
     steps.must(::setsid());
-    build_mount_tree(steps, {.root = birth.fds[kOrderRoot],
-                             .runtime = birth.fds[kOrderRuntime],
-                             .shm_bytes = birth.order.record.memory_max / limits::kShmShare});
-    set_names(steps, birth.order.record.sandbox);
+    const birth::Record& record = birth.order.record;
+    const ProcView view =
+        build_mount_tree(steps, {.root = birth.fds[kOrderRoot],
+                                 .runtime = birth.fds[kOrderRuntime],
+                                 .shm_bytes = record.memory_max / limits::kShmShare,
+                                 .cpu = record.cpu});
+    set_names(steps, record.sandbox);
     start_loopback(steps);
-    set_resource_limits(
-        steps, {.pids_max = birth.order.record.pids_max, .disk_max = birth.order.record.disk_max});
-    Steps rest = place_descriptors(steps, birth);
+    begin_time(steps);
+    choose_affinity(steps, record.cpu, birth.order.slot);
+    set_resource_limits(steps, {.pids_max = record.pids_max, .disk_max = record.disk_max});
+    Steps rest = place_descriptors(steps, birth, view);
     become_agent(rest);
+    load_scopes(rest);
     load_filter(rest, birth);
     unblock_signals();
     execute_agent(rest);

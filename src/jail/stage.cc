@@ -32,16 +32,24 @@ std::string_view to_string(Stage stage) {
             return "mounting /proc";
         case Stage::Masks:
             return "masking /proc";
+        case Stage::ProcView:
+            return "covering files of /proc";
         case Stage::Names:
             return "setting the host name";
         case Stage::Loopback:
             return "starting the loopback interface";
+        case Stage::Time:
+            return "beginning the sandbox's time";
+        case Stage::Affinity:
+            return "choosing the CPUs";
         case Stage::Limits:
             return "setting the resource limits";
         case Stage::Descriptors:
             return "placing the descriptors";
         case Stage::Identity:
             return "dropping the privileges";
+        case Stage::Scopes:
+            return "loading the Landlock scopes";
         case Stage::Filter:
             return "loading the system call filter";
         case Stage::Execute:

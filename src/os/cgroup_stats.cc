@@ -11,8 +11,9 @@ uint64_t number_at_start(std::string_view text) {
     return value;
 }
 
-// The number behind `key` in lines of the form `key number`.
-uint64_t value_of(std::string_view text, std::string_view key) {
+}  // namespace
+
+uint64_t parse_key(std::string_view text, std::string_view key) {
     while (!text.empty()) {
         const size_t end = text.find('\n');
         const std::string_view line = text.substr(0, end);
@@ -25,19 +26,17 @@ uint64_t value_of(std::string_view text, std::string_view key) {
     return 0;
 }
 
-}  // namespace
-
 uint64_t parse_cpu_usec(std::string_view text, CgroupFormat format) {
-    if (format == CgroupFormat::V2) return value_of(text, "usage_usec");
+    if (format == CgroupFormat::V2) return parse_key(text, "usage_usec");
     return number_at_start(text) / 1000;
 }
 
 uint64_t parse_oom_kills(std::string_view text) {
-    return value_of(text, "oom_kill");
+    return parse_key(text, "oom_kill");
 }
 
 uint64_t parse_pids_max_hits(std::string_view text) {
-    return value_of(text, "max");
+    return parse_key(text, "max");
 }
 
 uint64_t parse_bytes(std::string_view text) {

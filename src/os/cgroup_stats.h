@@ -25,6 +25,9 @@ uint64_t parse_oom_kills(std::string_view text);
 // How often the limit on processes refused a fork: pids.events (`max N`, in both versions).
 uint64_t parse_pids_max_hits(std::string_view text);
 
+// The number behind `key` in a file of lines `key number` (memory.stat, cpu.stat, …).
+uint64_t parse_key(std::string_view text, std::string_view key);
+
 // A file that holds one number (memory.current, memory.usage_in_bytes, memory.peak, pids.current,
 // …).
 inline constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();  // the word `max`

@@ -48,6 +48,9 @@ Result<Birth> take_birth() {
     }
     birth.ready = TRY(adopt(birth::kReady));
     birth.spool = TRY(adopt(birth::kSpool));
+    for (size_t i = 0; i < birth.proc_view.size(); ++i) {
+        birth.proc_view[i] = TRY(adopt(birth::kProcView + static_cast<int>(i)));
+    }
     TRY_OK(adopt_if(birth.record, birth::kHaveMemoryPeak, birth::kMemoryPeak, birth.memory_peak));
     TRY_OK(adopt_if(birth.record, birth::kHaveMemoryEvents, birth::kMemoryEvents,
                     birth.memory_events));

@@ -1,6 +1,7 @@
 // What the agent was born with (wire/birth.h), as owned descriptors.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "base/result.h"
@@ -17,7 +18,8 @@ struct Birth {
     os::Fd spool;              // directory for the whole output of runs; closed only in tests
     // Of the `user` cgroup; closed where the host has none.
     os::Fd memory_peak, memory_events, cpu_usage, pids_events, memory_now, memory_stat, oom_event;
-    std::vector<os::Fd> procs;  // its cgroup.procs in each hierarchy
+    std::array<os::Fd, birth::kProcFiles> proc_view;  // see proc_view.h; closed only in tests
+    std::vector<os::Fd> procs;                        // its cgroup.procs in each hierarchy
 };
 
 // Takes over the fixed descriptors; all of them are close-on-exec from here on.
