@@ -23,6 +23,7 @@ ARROWS: dict[str, set[str]] = {
     "programs/cli": {"base", "os", "wire", "loop", "http"},
     "programs/reaper": {"base", "os", "wire", "jail"},
     "programs/server": {"base", "os", "wire", "loop", "http", "store", "engine", "ops", "faces/rest"},
+    "programs/sudo": {"base", "os", "wire"},
     "programs/warden": {"base", "os", "wire", "jail"},
 }
 

@@ -37,7 +37,9 @@ Agent::Agent(Birth birth, Settings settings)
       displays_(limits::kDisplayMax),
       processes_(birth_),
       meter_(birth_),
-      files_(processes_) {}
+      files_(processes_),
+      view_(birth_),
+      root_door_(birth_, processes_, poller_, settings_.root_socket) {}
 
 Result<void> Agent::serve() {
     TRY_OK(open());
@@ -54,6 +56,8 @@ Result<void> Agent::open() {
     poller_.watch(signals_, [this] { reap(); });
     TRY_OK(os::set_blocking(birth_.listener, os::Blocking::No));
     poller_.watch(birth_.listener, [this] { accept_clients(); });
+    TRY_OK(root_door_.open());
+    TRY_OK(view_.open());
     TRY_OK(os::write_all(birth_.ready, "1"));
     birth_.ready.reset();
     return {};
@@ -82,6 +86,7 @@ void Agent::reap() {
     }
     while (const auto end = os::reap_one()) {
         files_.on_child_end(end->pid);
+        root_door_.on_child_end(*end);
         for (const auto& context : contexts_) {
             if (context->kernel->pid() == end->pid && !context->kernel->is_dead()) {
                 context->kernel->on_child_end(*end);
@@ -100,12 +105,20 @@ int Agent::wait_ms() const {
         if (!context->run) continue;
         if (const auto deadline = context->run->next_deadline()) consider(*deadline);
     }
+    if (is_active()) consider(view_.due_ms());
     if (!next) return -1;
     return static_cast<int>(std::clamp<int64_t>(*next - steady_ms(), 0, 3'600'000));
 }
 
+bool Agent::is_active() const {
+    return root_door_.is_busy() || std::ranges::any_of(contexts_, [](const auto& context) {
+               return context->run != nullptr;
+           });
+}
+
 void Agent::tick() {
     const int64_t now = steady_ms();
+    if (is_active()) view_.refresh_if_due(now);
     for (const auto& context : contexts_) {
         if (context->run) context->run->tick(now);
         if (context->start_deadline_ms != 0 && now >= context->start_deadline_ms) {
@@ -126,6 +139,7 @@ void Agent::sweep() {
     const size_t removed =
         std::erase_if(connections_, [](const auto& connection) { return connection->is_done(); });
     if (removed > 0) accept_clients();
+    root_door_.go_on();
 }
 
 Agent::Context* Agent::find(std::string_view id) {
@@ -248,6 +262,7 @@ Result<void> Agent::run(Connection& client, const RunCode& op) {
     context->run =
         std::make_unique<Run>(op, *context->kernel, meter_, files_, poller_, context->cwd);
     context->run->attach(client);
+    view_.refresh_if_due(steady_ms());
     // A kernel that cannot be written to is dying; the run ends with its death.
     (void)context->run->begin();
     return {};

@@ -14,6 +14,8 @@
 #include "programs/agent/file_helper.h"
 #include "programs/agent/kernel.h"
 #include "programs/agent/operations.h"
+#include "programs/agent/proc_view.h"
+#include "programs/agent/root_door.h"
 #include "programs/agent/run.h"
 #include "programs/agent/user_process.h"
 
@@ -21,6 +23,7 @@ namespace cloister::agent {
 
 struct Settings {
     std::string home = "/home/user";
+    std::string root_socket{kRootSocket};
     // The command line of each language's driver.
     std::map<std::string, std::vector<std::string>> drivers = {
         {"python", {"/usr/bin/python3", "/opt/cloister/kernels/python/cloister_kernel"}},
@@ -48,6 +51,8 @@ class Agent {
     void accept_clients();
     void reap();
     int wait_ms() const;
+    // Whether any code of ours runs: then the figures in /proc are kept up to date.
+    bool is_active() const;
     void tick();
     void sweep();
     Context* find(std::string_view id);
@@ -79,6 +84,8 @@ class Agent {
     UserProcesses processes_;
     UsageMeter meter_;
     FileHelper files_;
+    ProcView view_;
+    RootDoor root_door_;
     std::list<std::unique_ptr<Connection>> connections_;
     std::list<std::unique_ptr<Context>> contexts_;
 };

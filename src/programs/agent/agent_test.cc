@@ -136,6 +136,7 @@ class AgentTest : public testing::Test {
         ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);
         ASSERT_EQ(::chown(home_.c_str(), limits::kUserId, limits::kUserId), 0);
         socket_ = directory_ / "agent.sock";
+        root_socket_ = directory_ / "root" / "root.sock";
         start_agent();
     }
 
@@ -151,7 +152,9 @@ class AgentTest : public testing::Test {
         birth.listener = os::listen_unix(socket_, os::SocketKind::Stream, 64).value();
         auto ready = os::make_pipe().value();
         birth.ready = std::move(ready.write);
+        birth.record.root_allowed = root_allowed_;
         Settings settings{.home = home_,
+                          .root_socket = root_socket_,
                           .drivers = {{"python", {"/usr/bin/python3", "-uc", kDriver}},
                                       {"none", {"/usr/bin/there-is-no-such-program"}},
                                       {"broken", {"/bin/sh", "-c", "echo no module >&2; exit 3"}}}};
@@ -214,7 +217,8 @@ class AgentTest : public testing::Test {
     }
 
     fs::path directory_, home_;
-    std::string socket_;
+    std::string socket_, root_socket_;
+    uint32_t root_allowed_ = 1;
     pid_t agent_ = -1;
 };
 
@@ -525,7 +529,8 @@ TEST_F(AgentTest, AContextThatCannotStartSaysWhy) {
         EXPECT_FALSE(answer.at("ok").as_bool());
         return std::string(answer.at("error").as_object().at("message").as_string());
     };
-    EXPECT_NE(message("none").find("executing the interpreter: No such file"), std::string::npos);
+    EXPECT_NE(message("none").find("executing /usr/bin/there-is-no-such-program: No such file"),
+              std::string::npos);
     EXPECT_NE(message("broken").find("(exit code 3): no module"), std::string::npos);
     EXPECT_NE(message("cobol").find("no interpreter for `cobol`"), std::string::npos);
 }
@@ -641,6 +646,128 @@ TEST_F(AgentTest, AFileHelperThatWasKilledOrStoppedIsReplaced) {
                       .size(),
                   1U);
     }
+}
+
+// --- The door for sudo ---
+
+// What `sudo` does: sends a request with three descriptors, whose last two are a pipe.
+class RootClient {
+  public:
+    explicit RootClient(const std::string& path)
+        : socket_(os::connect_unix(path, os::SocketKind::Stream).value()),
+          out_(os::make_pipe().value()),
+          null_(os::open_file("/dev/null", O_RDONLY).value()) {
+        const timeval patience{.tv_sec = 20, .tv_usec = 0};
+        ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    }
+
+    void ask(RootRequest request) {
+        request.cwd = "/";
+        const int out = out_.write.get();
+        // One that is refused at once may find the other end closed: its reply is there.
+        (void)os::send_with_fds(socket_, "s", {null_.get(), out, out});
+        (void)os::write_all(socket_, encode(request).value());
+        out_.write.reset();
+    }
+    void signal(int number) {
+        const auto byte = static_cast<char>(number);
+        ASSERT_TRUE(os::write_all(socket_, {&byte, 1}));
+    }
+    RootReply reply() {
+        std::string bytes(1024, '\0');
+        const ssize_t got = ::read(socket_.get(), bytes.data(), bytes.size());
+        bytes.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+        return decode_root_reply(bytes).value_or(RootReply{.refusal = "no reply"});
+    }
+    std::string line() {
+        std::string text;
+        for (char c = 0; ::read(out_.read.get(), &c, 1) == 1 && c != '\n';) text += c;
+        return text;
+    }
+    void leave() { socket_.reset(); }
+
+  private:
+    os::Fd socket_;
+    os::Pipe out_;
+    os::Fd null_;
+};
+
+RootRequest shell(const std::string& script, RootIdentity identity = RootIdentity::Root) {
+    return {.identity = identity, .argv = {"/bin/sh", "-c", script}, .env = {"PATH=/usr/bin:/bin"}};
+}
+
+TEST_F(AgentTest, StartsCommandsAsRootInsideAndSaysHowTheyEnded) {
+    RootClient client(root_socket_);
+    client.ask(shell("id -u; grep -c 400fb /proc/self/status; exit 3"));
+    EXPECT_EQ(client.line(), "0");
+    EXPECT_EQ(client.line(), "3") << "permitted, effective and bounding set";
+    EXPECT_EQ(client.reply().exit_code, 3);
+    RootClient user(root_socket_);
+    user.ask(shell("id -u; kill -9 $$", RootIdentity::User));
+    EXPECT_EQ(user.line(), std::to_string(limits::kUserId));
+    EXPECT_EQ(user.reply().exit_code, 128 + SIGKILL);
+}
+
+TEST_F(AgentTest, PassesSignalsToTheCommand) {
+    RootClient client(root_socket_);
+    client.ask(shell("trap 'exit 9' TERM; echo up; while :; do sleep 0.05; done"));
+    EXPECT_EQ(client.line(), "up");
+    client.signal(SIGTERM);
+    EXPECT_EQ(client.reply().exit_code, 9);
+}
+
+TEST_F(AgentTest, ACommandEndsWithItsClient) {
+    RootClient client(root_socket_);
+    client.ask(shell("trap '' TERM; echo $$; while :; do sleep 0.05; done"));
+    const auto pid = static_cast<pid_t>(std::stol(client.line()));
+    EXPECT_EQ(::kill(pid, 0), 0);
+    client.leave();
+    const int64_t deadline = steady_ms() + 20'000;
+    while (::kill(pid, 0) == 0 && steady_ms() < deadline) ::usleep(10'000);
+    EXPECT_EQ(::kill(pid, 0), -1);
+}
+
+TEST_F(AgentTest, RefusesWhatItCannotStart) {
+    RootClient missing(root_socket_);
+    missing.ask({.argv = {"/usr/bin/there-is-no-such-program"}});
+    const RootReply reply = missing.reply();
+    EXPECT_FALSE(reply.exit_code);
+    EXPECT_EQ(reply.refusal,
+              "executing /usr/bin/there-is-no-such-program: No such file or directory");
+    RootClient question(root_socket_);
+    question.ask({.argv = {}});
+    EXPECT_EQ(question.reply().exit_code, 0);
+}
+
+TEST_F(AgentTest, BoundsTheCommandsAtOnce) {
+    std::vector<std::unique_ptr<RootClient>> idle;
+    for (size_t i = 0; i < limits::kRootCommandsMax; ++i) {
+        idle.push_back(std::make_unique<RootClient>(root_socket_));
+    }
+    RootClient beyond(root_socket_);
+    EXPECT_NE(beyond.reply().refusal.find("wait for one to end"), std::string::npos);
+    idle.clear();
+    // The agent notices by and by that they are gone.
+    RootReply reply;
+    for (const int64_t deadline = steady_ms() + 20'000; steady_ms() < deadline;) {
+        RootClient again(root_socket_);
+        again.ask(shell("exit 0"));
+        reply = again.reply();
+        if (reply.exit_code) break;
+    }
+    EXPECT_EQ(reply.exit_code, 0);
+}
+
+TEST_F(AgentTest, WithoutRootStartsOnlyTheUser) {
+    TearDown();
+    root_allowed_ = 0;
+    SetUp();
+    RootClient root(root_socket_);
+    root.ask(shell("exit 0"));
+    EXPECT_NE(root.reply().refusal.find("its template does not allow it"), std::string::npos);
+    RootClient user(root_socket_);
+    user.ask(shell("exit 4", RootIdentity::User));
+    EXPECT_EQ(user.reply().exit_code, 4);
 }
 
 }  // namespace
