@@ -216,6 +216,7 @@ Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
 
 void Agent::on_started(Context& context, const Result<void>& result) {
     context.start_deadline_ms = 0;
+    view_.refresh(steady_ms());  // an interpreter more changes much
     Connection* client = std::exchange(context.preparing, nullptr);
     if (client == nullptr) return;
     client->on_gone = nullptr;

@@ -69,12 +69,12 @@ class ProcView {
 
     // Writes all files for the first time.
     Result<void> open();
+    void refresh(int64_t now_ms);
     // When the figures will be too old.
     int64_t due_ms() const { return due_ms_; }
     void refresh_if_due(int64_t now_ms);
 
   private:
-    void refresh(int64_t now_ms);
     CpuFacts read_cpu(int64_t now_ms);
     void publish(birth::ProcFile file, std::string text);
     Result<void> narrow_cpuinfo();
