@@ -125,6 +125,12 @@ class Digest {
     uint64_t second_ = 0x84222325cbf29ce4;
 };
 
+constexpr std::string_view kAgentFile = "bin/cloister-agent";
+// Of an owner that no sandbox maps, and executable only: then the kernel gives what /proc tells of
+// the agent's process to nobody inside, not even to root.
+constexpr mode_t kAgentMode = 0711;
+constexpr uid_t kAgentOwner = limits::kLowIds;
+
 struct RuntimeFile {
     std::string path;  // relative
     std::string bytes;
@@ -135,9 +141,11 @@ Result<RuntimeFile> read_runtime_file(const fs::path& root, const fs::directory_
     std::error_code failed;
     const bool executable =
         (entry.status(failed).permissions() & fs::perms::owner_exec) != fs::perms::none;
-    return RuntimeFile{.path = entry.path().lexically_relative(root),
-                       .bytes = TRY(os::read_file(entry.path(), limits::kRuntimeBytesMax)),
-                       .mode = static_cast<mode_t>(executable ? 0755 : 0644)};
+    RuntimeFile file{.path = entry.path().lexically_relative(root),
+                     .bytes = TRY(os::read_file(entry.path(), limits::kRuntimeBytesMax)),
+                     .mode = static_cast<mode_t>(executable ? 0755 : 0644)};
+    if (file.path == kAgentFile) file.mode = kAgentMode;
+    return file;
 }
 
 // The regular files of the runtime tree, in a fixed order.
@@ -162,7 +170,7 @@ Result<std::vector<RuntimeFile>> read_runtime(const std::string& directory) {
 }
 
 bool has_agent(const std::vector<RuntimeFile>& files) {
-    return std::ranges::find(files, "bin/cloister-agent", &RuntimeFile::path) != files.end();
+    return std::ranges::find(files, kAgentFile, &RuntimeFile::path) != files.end();
 }
 
 std::string digest_of(const std::vector<RuntimeFile>& files) {
@@ -184,6 +192,9 @@ Result<void> write_runtime(const os::Fd& target, const std::vector<RuntimeFile>&
         if (failed) return os_failure("making " + path.parent_path().string(), failed.value());
         const os::Fd copy = TRY(os::open_file(path, O_WRONLY | O_CREAT | O_EXCL, file.mode));
         TRY_OK(os::write_all(copy, file.bytes));
+        if (file.path == kAgentFile && ::fchown(copy.get(), kAgentOwner, kAgentOwner) != 0) {
+            return last_os_failure("giving the agent's program away");
+        }
     }
     return {};
 }

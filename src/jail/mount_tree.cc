@@ -159,7 +159,15 @@ void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
           "/run");
 }
 
-// Files of /proc that tell of the host or reach into it: covered by /dev/null.
+constexpr const char* kCovers = "/run";
+constexpr const char* kEmptyFile = "/run/empty";
+constexpr const char* kEmptyDirectory = "/run/none";
+constexpr std::array kViewNames = {"meminfo", "cpuinfo", "stat", "uptime", "loadavg"};
+static_assert(kViewNames.size() == birth::kProcFiles);  // in the order of birth::ProcFile
+// What /proc/cpuinfo says of one processor, at most.
+constexpr size_t kCpuinfoBlock = 4 * limits::kKiB;
+
+// Files of /proc that tell of the host or reach into it: covered by an empty one.
 constexpr std::array kMaskedFiles = {
     "/proc/kcore",  // the machine's memory
     "/proc/keys",   // keyrings of the host
@@ -185,20 +193,9 @@ constexpr std::array kMaskedDirectories = {
 constexpr std::array kReadOnly = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
                                   "/proc/sysrq-trigger"};
 
-// Covers `path` with `cover` if the kernel has such a file at all.
-void cover_if_there(const Steps& steps, const char* path, int cover) {
-    const int target = open_beneath(AT_FDCWD, path);
-    if (target >= 0) {
-        place_on(steps, cover, target);
-    } else if (errno != ENOENT) {
-        steps.fail(errno);
-    }
-    ::close(target);
-    ::close(cover);
-}
-
-void make_read_only(const Steps& steps, const char* path) {
-    if (::access(path, F_OK) == 0) place(steps, read_only_copy(steps, path), path);
+// Covers `path` with a read-only copy of `cover`, if the kernel has such a file at all.
+void cover_if_there(const Steps& steps, const char* path, const char* cover) {
+    if (::access(path, F_OK) == 0) place(steps, read_only_copy(steps, cover), path);
 }
 
 // No user namespace can be made inside: the limit is this user namespace's own, and its file is
@@ -213,45 +210,36 @@ void forbid_user_namespaces(const Steps& steps) {
 void mask_proc(Steps& steps) {
     steps.at(Stage::Masks);
     forbid_user_namespaces(steps);
-    for (const char* path : kMaskedFiles) cover_if_there(steps, path, copy_of(steps, "/dev/null"));
-    constexpr unsigned kEmpty = kQuiet | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
-    for (const char* path : kMaskedDirectories) {
-        cover_if_there(steps, path,
-                       make_mount(steps, "tmpfs", {{"size", "4k"}, {"mode", "0555"}}, kEmpty));
-    }
-    for (const char* path : kReadOnly) make_read_only(steps, path);
+    for (const char* path : kMaskedFiles) cover_if_there(steps, path, kEmptyFile);
+    for (const char* path : kMaskedDirectories) cover_if_there(steps, path, kEmptyDirectory);
+    for (const char* path : kReadOnly) cover_if_there(steps, path, path);
 }
 
 // --- The sandbox's own figures in /proc ---
 
-constexpr std::array kViewNames = {"meminfo", "cpuinfo", "stat", "uptime", "loadavg"};
-static_assert(kViewNames.size() == birth::kProcFiles);  // in the order of birth::ProcFile
-// What /proc/cpuinfo says of one processor, at most.
-constexpr size_t kCpuinfoBlock = 4 * limits::kKiB;
+void write_proc_path(std::array<char, 32>& path, const char* directory, const char* name) {
+    std::snprintf(path.data(), path.size(), "%s/%s", directory, name);
+}
 
-struct Cover {
-    ProcView view{};
-    std::array<int, birth::kProcFiles> mounts{};  // the same files, read-only
-};
-
-// A file can be mounted a second time only from a tree that is attached: for a moment the files
-// lie in /run, which gets its own file system later.
-Cover make_cover(Steps& steps) {
+// A tiny file system with the files that cover others: those of the view, an empty file and an
+// empty directory. A file can be mounted a second time only from a tree that is attached, so for a
+// while it lies in /run, which gets its own file system afterwards.
+ProcView make_covers(Steps& steps) {
     steps.at(Stage::ProcView);
     place(steps,
           make_mount(steps, "tmpfs", {{"size", "1m"}, {"nr_inodes", "16"}, {"mode", "0755"}},
                      kQuiet | MOUNT_ATTR_NOEXEC),
-          "/run");
-    Cover cover;
+          kCovers);
+    constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+    ProcView view{};
+    std::array<char, 32> path{};
     for (size_t i = 0; i < kViewNames.size(); ++i) {
-        std::array<char, 32> path{};
-        std::snprintf(path.data(), path.size(), "/run/%s", kViewNames[i]);
-        cover.view[i] = static_cast<int>(
-            steps.must(::open(path.data(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444)));
-        cover.mounts[i] = read_only_copy(steps, path.data());
+        write_proc_path(path, kCovers, kViewNames[i]);
+        view[i] = static_cast<int>(steps.must(::open(path.data(), kNew, 0444)));
     }
-    steps.must(::umount2("/run", MNT_DETACH));
-    return cover;
+    ::close(static_cast<int>(steps.must(::open(kEmptyFile, kNew, 0444))));
+    steps.must(::mkdir(kEmptyDirectory, 0555));
+    return view;
 }
 
 void copy_cpuinfo(Steps& steps, int target, uint32_t cpu) {
@@ -268,12 +256,13 @@ void copy_cpuinfo(Steps& steps, int target, uint32_t cpu) {
     ::close(source);
 }
 
-void place_cover(Steps& steps, const Cover& cover) {
+void show_own_figures(Steps& steps) {
     steps.at(Stage::ProcView);
-    for (size_t i = 0; i < kViewNames.size(); ++i) {
-        std::array<char, 32> path{};
-        std::snprintf(path.data(), path.size(), "/proc/%s", kViewNames[i]);
-        place(steps, cover.mounts[i], path.data());
+    for (const char* name : kViewNames) {
+        std::array<char, 32> from{}, over{};
+        write_proc_path(from, kCovers, name);
+        write_proc_path(over, "/proc", name);
+        place(steps, read_only_copy(steps, from.data()), over.data());
     }
 }
 
@@ -283,14 +272,15 @@ ProcView build_mount_tree(Steps& steps, const MountTree& tree) {
     const Parts parts = make_parts(steps);
     enter_root(steps, tree.root);
     mount_runtime(steps, tree.runtime);
-    const Cover cover = make_cover(steps);
-    make_dev(steps, parts, tree.shm_bytes);
     steps.at(Stage::Proc);
     place(steps, parts.proc, "/proc");
-    copy_cpuinfo(steps, cover.view[birth::kCpuinfo], tree.cpu);
+    const ProcView view = make_covers(steps);
+    copy_cpuinfo(steps, view[birth::kCpuinfo], tree.cpu);
     mask_proc(steps);
-    place_cover(steps, cover);
-    return cover.view;
+    show_own_figures(steps);
+    steps.must(::umount2(kCovers, MNT_DETACH));
+    make_dev(steps, parts, tree.shm_bytes);
+    return view;
 }
 
 }  // namespace cloister::jail

@@ -176,7 +176,7 @@ const Attempt kCalls[] = {
          if (::sched_getaffinity(0, sizeof(own), &own) != 0) return -1L;
          return long{::sched_setaffinity(0, sizeof(own), &own)};
      }},
-    {"lowering of the own priority", [] { return call(SYS_setpriority, 0, 0, 5); }},
+    {"lowering of the own priority", [] { return call(SYS_setpriority, 0, 0, 19); }},
     {"copy_file_range", [] { return call(SYS_copy_file_range, scratch(), 0, scratch(), 0, 7, 0); }},
     {"sendfile", sent_file},
     {"statx",
@@ -239,12 +239,7 @@ const Attempt kCalls[] = {
     {"become root", [] { return long{::setresuid(0, 0, 0)}; }},
     {"become the agent", [] { return long{::setresuid(65533, 65533, 65533)}; }},
     {"become an id outside the map", [] { return long{::setresuid(5000, 5000, 5000)}; }},
-    {"write to /etc",
-     [] {
-         const int file = ::open("/etc/probe", O_WRONLY | O_CREAT, 0600);
-         ::unlink("/etc/probe");
-         return long{file};
-     }},
+    {"write to /etc", [] { return long{::open("/etc", O_TMPFILE | O_WRONLY, 0600)}; }},
 };
 
 }  // namespace

@@ -77,12 +77,13 @@ const Attempt kPaths[] = {
     {"open agent's listener", [] { return link_of("/proc/1/fd/3"); }},
     {"enter agent's root", [] { return listable("/proc/1/root/"); }},
     {"agent's program by its link", [] { return writable("/proc/1/exe"); }},
+    {"read agent's program", [] { return readable("/opt/cloister/bin/cloister-agent"); }},
     {"agent's program by its path", [] { return writable("/opt/cloister/bin/cloister-agent"); }},
     {"agent's namespaces", [] { return link_of("/proc/1/ns/net"); }},
     {"agent's oom score", [] { return writable("/proc/1/oom_score_adj"); }},
-    {"as agent's id: memory", [] { return as_the_agent(readable, "/proc/1/mem"); }},
-    {"as agent's id: descriptors", [] { return as_the_agent(listable, "/proc/1/fd"); }},
-    {"as agent's id: environment", [] { return as_the_agent(readable, "/proc/1/environ"); }},
+    {"memory, with the agent's id", [] { return as_the_agent(readable, "/proc/1/mem"); }},
+    {"descriptors, with the agent's id", [] { return as_the_agent(listable, "/proc/1/fd"); }},
+    {"environment, with the agent's id", [] { return as_the_agent(readable, "/proc/1/environ"); }},
     {"write runtime", [] { return created("/opt/cloister/probe"); }},
     {"write /proc/meminfo", [] { return writable("/proc/meminfo"); }},
     {"write core_pattern", [] { return writable("/proc/sys/kernel/core_pattern"); }},
@@ -251,7 +252,7 @@ const Fact kFacts[] = {
     {"/sys", [] { return entries_of("/sys"); }},
     {"network interfaces", [] { return entries_of("/proc/sys/net/ipv4/conf"); }},
     {"files of /proc that speak", files_that_speak},
-    {"signals that the first process is sent", signals_that_pass_to_the_agent},
+    {"signals that pid 1 is sent, and ignores", signals_that_pass_to_the_agent},
 };
 
 }  // namespace
