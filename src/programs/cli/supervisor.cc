@@ -64,6 +64,7 @@ std::string url_of(std::string_view listen) {
 Result<Supervisor> Supervisor::create(SupervisorSettings settings, os::Fd signals,
                                       std::optional<LogFile> log) {
     Supervisor supervisor(std::move(settings), std::move(signals));
+    supervisor.failpoint_ = environment("CLOISTER_FAILPOINT");
     if (log) supervisor.log_pipe_ = TRY(os::make_pipe(os::Blocking::No));
     if (log) TRY_OK(os::set_blocking(supervisor.log_pipe_.write, os::Blocking::Yes));
     supervisor.log_ = std::move(log);
@@ -108,6 +109,7 @@ os::Program Supervisor::program_of(std::string_view name) const {
         if (!value.empty())
             program.environment.push_back(fmt::format("{}={}", name_of_sanitizer, value));
     }
+    if (!failpoint_.empty()) program.environment.push_back("CLOISTER_FAILPOINT=" + failpoint_);
     if (log_) program.output = &log_pipe_.write;
     return program;
 }
@@ -224,6 +226,7 @@ std::optional<int> Supervisor::restart(std::string_view program, const os::Child
                                             {"exit_code", std::to_string(end.exit_code)},
                                             {"signal", std::to_string(end.signal)}});
     server_.reset();
+    failpoint_.clear();
     for (;;) {
         const auto pause = budget_.next(steady_ms());
         if (!pause) {

@@ -66,6 +66,7 @@ class Supervisor {
     os::Pipe log_pipe_;
     std::optional<os::Child> warden_, server_;
     RestartBudget budget_;
+    std::string failpoint_;  // of a test (base/failpoint.h), until a program has died
 };
 
 // "http://127.0.0.1:8000" for what listens on "127.0.0.1:8000"; an address for all interfaces is
