@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 namespace cloister::os {
 namespace {
@@ -76,6 +77,15 @@ Result<void> make_read_only(const Fd& subvolume) {
     if (::ioctl(subvolume.get(), BTRFS_IOC_SUBVOL_SETFLAGS, &flags) != 0) {
         return last_os_failure("making a subvolume read-only");
     }
+    return {};
+}
+
+Result<void> fill_device(const Fd& root) {
+    btrfs_ioctl_vol_args arguments{};
+    constexpr std::string_view kAll = "max";
+    std::ranges::copy(kAll, arguments.name);
+    if (::ioctl(root.get(), BTRFS_IOC_RESIZE, &arguments) != 0)
+        return last_os_failure("enlarging the file system");
     return {};
 }
 

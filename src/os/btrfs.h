@@ -18,6 +18,9 @@ Result<void> snapshot_subvolume(const Fd& source, const Fd& directory, const std
 Result<void> delete_subvolume(const Fd& directory, const std::string& name);
 Result<void> make_read_only(const Fd& subvolume);
 
+// Lets the file system use all of a device that has become larger.
+Result<void> fill_device(const Fd& root);
+
 // Counts the bytes of each subvolume from now on: simple quotas where the kernel has them (6.7),
 // else the older ones.
 Result<void> enable_quotas(const Fd& root);
