@@ -25,7 +25,8 @@ Result<void> fill_device(const Fd& root);
 // else the older ones.
 Result<void> enable_quotas(const Fd& root);
 Result<void> limit_bytes(const Fd& subvolume, uint64_t bytes);
-// Bytes that the subvolume holds, by the quota's count.
+// Bytes that the subvolume holds by the quota's count, with those that were written but are not on
+// disk yet. What was deleted counts until the next commit, at most half a minute later.
 Result<uint64_t> used_bytes(const Fd& subvolume);
 
 }  // namespace cloister::os

@@ -12,6 +12,7 @@
 #include "jail/import.h"
 #include "jail/seccomp.h"
 #include "os/file_lock.h"
+#include "os/launch.h"
 #include "os/memory_file.h"
 #include "os/mount.h"
 #include "os/socket.h"
@@ -75,6 +76,16 @@ Result<uint32_t> probe_limits(const os::CgroupTree& cgroups) {
     return enforced;
 }
 
+// Whether a warden answers there: a helper that outlives its warden for a moment holds the
+// listener, too, so the one that made it is looked for.
+bool warden_serves(const std::string& data) {
+    const auto connection =
+        os::connect_unix(layout::warden_socket(data), os::SocketKind::SeqPacket);
+    if (!connection) return false;
+    const auto maker = os::peer_of(*connection);
+    return maker && os::mark_of(maker->pid);
+}
+
 // The lock of this data directory. A warden that was killed may have left helpers that hold it for
 // the moment in which they die; one that serves keeps it.
 Result<os::Fd> take_lock(const std::string& data) {
@@ -82,10 +93,7 @@ Result<os::Fd> take_lock(const std::string& data) {
     for (;;) {
         auto lock = os::lock_file(layout::warden_lock(data));
         if (lock || lock.error().kind != ErrorKind::FailedPrecondition) return lock;
-        if (os::connect_unix(layout::warden_socket(data), os::SocketKind::SeqPacket) ||
-            steady_ms() > deadline) {
-            return lock;
-        }
+        if (warden_serves(data) || steady_ms() > deadline) return lock;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
 }

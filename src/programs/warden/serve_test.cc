@@ -125,7 +125,8 @@ class WardenTest : public testing::Test {
         for (int i = 0; i < 1000 && !connection_.open(); ++i) {
             auto connected =
                 os::connect_unix(layout::warden_socket(data()), os::SocketKind::SeqPacket);
-            if (connected)
+            // A dying helper of the former warden may hold its listener for a moment.
+            if (connected && os::peer_of(*connected)->pid == warden_)
                 connection_ = std::move(*connected);
             else
                 std::this_thread::sleep_for(std::chrono::milliseconds(10));
