@@ -62,7 +62,7 @@ void become_program(const Program& program, char* const* argv, char* const* envi
     reset_signals();
     if (::setpgid(0, 0) != 0 || !place_descriptors(program)) return;
     if (program.identity && !become(*program.identity)) return;
-    if (::prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) != 0 || ::getppid() != parent) return;
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || ::getppid() != parent) return;
     ::execve(argv[0], argv, environment);
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -91,28 +92,50 @@ def test_what_dies_without_a_warden_is_heard_of(server: Service, client: httpx.C
     assert client.delete(f"/v1/sandboxes/{neighbour['id']}").status_code == 204
 
 
-FAILPOINTS = ["warden:after_journal", "warden:after_files", "warden:after_order", "warden:after_running"]
-
-
-def test_a_create_that_breaks_off_may_be_tried_again(build: Build) -> None:
-    """The warden dies in the middle; what it had begun is cleared up, and the answer says: try again."""
+@pytest.fixture(scope="module")
+def own(build: Build) -> Iterator[Service]:
+    """A service of this module's, prepared and not running."""
     service = Service(build)
     try:
         service.start()
         assert service.stop() == 0
-        for service.failpoint in FAILPOINTS:
-            service.serve()
-            with new_client(service, Authorization=f"Bearer {service.key}") as client:
-                broken = client.post("/v1/sandboxes", json={})
-                assert broken.status_code == 503, broken.text
-                assert broken.headers["retry-after"]
-                wait_until(lambda c=client: works(c), 30, "sandboxes can be made again")
-                assert client.get("/v1/sandboxes").json()["sandboxes"] == []
-                wait_until(lambda: not service.subvolumes(), 10, f"nothing is left of {service.failpoint}")
-            assert service.stop() == 0
-            assert service.leftovers() == []
+        yield service
         assert service.sanitizer_reports() == []
     finally:
         service.kill_rest()
         service.remove()
     service.log.unlink()
+
+
+def test_a_killed_supervisor_takes_its_programs_with_it_but_no_sandbox(own: Service) -> None:
+    own.serve()
+    with new_client(own, Authorization=f"Bearer {own.key}") as client:
+        sandbox = create_sandbox(client)
+        os.kill(own.program("cloister").pid, signal.SIGKILL)
+        wait_until(lambda: not own.programs(), 10, "our programs are dead")
+        assert processes_in_group(sandbox["id"]), "killed, they ended nothing"
+        own.serve()
+        assert works(client)
+    assert own.stop() == 0
+    assert own.leftovers() == []
+
+
+FAILPOINTS = ["warden:after_journal", "warden:after_files", "warden:after_order", "warden:after_running"]
+
+
+def test_a_create_that_breaks_off_may_be_tried_again(own: Service) -> None:
+    """The warden dies in the middle; what it had begun is cleared up, and the answer says: try again."""
+    try:
+        for own.failpoint in FAILPOINTS:
+            own.serve()
+            with new_client(own, Authorization=f"Bearer {own.key}") as client:
+                broken = client.post("/v1/sandboxes", json={})
+                assert broken.status_code == 503, broken.text
+                assert broken.headers["retry-after"]
+                wait_until(lambda c=client: works(c), 30, "sandboxes can be made again")
+                assert client.get("/v1/sandboxes").json()["sandboxes"] == []
+                wait_until(lambda: not own.subvolumes(), 10, f"nothing is left of {own.failpoint}")
+            assert own.stop() == 0
+            assert own.leftovers() == []
+    finally:
+        own.failpoint = ""

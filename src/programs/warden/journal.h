@@ -4,9 +4,9 @@
 //     nest NEST PROJECT REVISION RUNTIME FIRST_ID        making NEST SANDBOX SLOT and its plan
 //     no-nest NEST                                        running | ending | gone SANDBOX
 //
-// Lines are appended without fsync: they are there after a kill -9, and a power cut takes every
-// process, cgroup and mount with it, while files are found by their names. A book that has become
-// long is written anew.
+// Lines are appended without fsync (measured: 1 µs each, where fdatasync takes 0.1 to 4 ms): they
+// are there after a kill -9, and a power cut takes every process, cgroup and mount with it, while
+// files are found by their names. A book that has become long is written anew.
 #pragma once
 
 #include <map>
