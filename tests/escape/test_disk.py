@@ -87,6 +87,14 @@ def test_r07_the_disk_fills(path: str, client: httpx.Client, canary: dict[str, A
     assert client.delete(f"/v1/sandboxes/{sandbox['id']}").status_code == 204
 
 
+def test_r08_names_fill_a_tmpfs_before_memory_does(client: httpx.Client, canary: dict[str, Any]) -> None:
+    sandbox = create_sandbox(client, memory_mb=256)
+    code = "import os; os.chdir('/dev/shm')\n" + FILL_NAMES.format(name="str(made)", ballast_mb=0)
+    assert words(run(client, sandbox, code))[0] == "ENOSPC"
+    assert run(client, sandbox, "print(1)")["stdout"]["text"] == "1\n"
+    assert client.delete(f"/v1/sandboxes/{sandbox['id']}").status_code == 204
+
+
 @pytest.mark.parametrize("path", ["/dev/shm/big", "/run/big"])
 def test_r05_a_tmpfs_fills_before_memory_does(path: str, client: httpx.Client, canary: dict[str, Any]) -> None:
     sandbox = create_sandbox(client, memory_mb=256)

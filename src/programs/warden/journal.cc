@@ -105,7 +105,9 @@ Result<Journal> Journal::open(const std::string& path) {
 
 Result<void> Journal::making_nest(const std::string& nest, const NestEntry& entry) {
     book_.nests[nest] = entry;
-    return append(nest_line(nest, entry));
+    auto written = append(nest_line(nest, entry));
+    if (!written) book_.nests.erase(nest);
+    return written;
 }
 
 Result<void> Journal::nest_gone(const std::string& nest) {
@@ -115,8 +117,11 @@ Result<void> Journal::nest_gone(const std::string& nest) {
 
 Result<void> Journal::making(const std::string& nest, uint32_t slot, const JailPlan& plan) {
     const SandboxEntry entry{.nest = nest, .slot = slot, .plan = plan};
-    book_.sandboxes[std::string(plan.sandbox.view())] = entry;
-    return append(making_line(entry));
+    const std::string sandbox(plan.sandbox.view());
+    book_.sandboxes[sandbox] = entry;
+    auto written = append(making_line(entry));
+    if (!written) book_.sandboxes.erase(sandbox);
+    return written;
 }
 
 Result<void> Journal::running(std::string_view sandbox) {

@@ -115,7 +115,7 @@ class WardenTest : public testing::Test {
             ::setenv("CLOISTER_FAILPOINT", failpoint.c_str(), 1);
             log_open("cloister-warden", LogLevel::Error);
             const auto served = serve(
-                {.data = data(), .runtime = runtime(), .instance = kName, .server_uid = kServer});
+                {.data = data(), .runtime = runtime_, .instance = kName, .server_uid = kServer});
             if (!served) log_error(served.error().message);
             ::_exit(served ? 0 : 1);
         }
@@ -238,6 +238,7 @@ class WardenTest : public testing::Test {
         return fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "runtime";
     }
 
+    std::string runtime_ = runtime();
     pid_t warden_ = -1;
     os::Fd connection_;
     Id project_ = *Id::from(new_id());
@@ -400,6 +401,26 @@ TEST_F(WardenTest, TellsOfWhatEndedWhileThereWasNoWarden) {
     EXPECT_EQ(count(), 1u);
     EXPECT_NE(agent_hello(living.sandbox).find("ok"), std::string::npos);
     EXPECT_TRUE(create(elsewhere)) << "in a new nest";
+}
+
+TEST_F(WardenTest, KeepsANestOfAnEarlierRuntimeUntilItsLastSandboxIsGone) {
+    const JailPlan old = plan(), fresh = plan();
+    ASSERT_TRUE(create(old));
+    const auto old_nest = processes_in("reaper");
+    stop(SIGKILL);
+    runtime_ = root() + "/runtime";
+    fs::copy(runtime(), runtime_, fs::copy_options::recursive);
+    std::ofstream(runtime_ + "/kernels/newer") << "newer";
+    start();
+    EXPECT_NE(agent_hello(old.sandbox).find(R"("ok":true)"), std::string::npos);
+    ASSERT_TRUE(create(fresh));
+    EXPECT_EQ(processes_in("reaper").size(), 2u) << "the new runtime has a nest of its own";
+    EXPECT_TRUE(destroy(old.sandbox));
+    for (int i = 0; i < 500 && processes_in("reaper").size() > 1; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_EQ(processes_in("reaper").size(), 1u);
+    EXPECT_NE(processes_in("reaper"), old_nest);
+    EXPECT_NE(agent_hello(fresh.sandbox).find(R"("ok":true)"), std::string::npos);
 }
 
 TEST_F(WardenTest, RemovesWhatNoBookNames) {
