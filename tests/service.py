@@ -103,11 +103,12 @@ def free_port() -> int:
 class Service:
     """One `cloister serve` with its data directory."""
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: Build, parent: str = "/tmp") -> None:
         self.build = build
-        self.data = Path(tempfile.mkdtemp(prefix="cl-", dir="/tmp"))
+        self.failpoint = ""  # where a program dies, once (src/base/failpoint.h)
+        self.data = Path(tempfile.mkdtemp(prefix="cl-", dir=parent))
         self.data.chmod(0o711)
-        self.log = self.data.with_suffix(".log")
+        self.log = Path("/tmp", self.data.name).with_suffix(".log")
         self.url = f"http://127.0.0.1:{free_port()}"
         self.key = ""
         self._supervisor: subprocess.Popen[bytes] | None = None
@@ -198,6 +199,11 @@ class Service:
         left += [f"socket {path}" for path in self.data.rglob("*.sock")]
         return left
 
+    def subvolumes(self) -> list[str]:
+        """Files and spools of sandboxes in the pool, which only the warden has mounted."""
+        pool = Path(f"/proc/{self.program('cloister-warden').pid}/root{self.data}/run/pool")
+        return [f"{kind}/{path.name}" for kind in ("sandboxes", "spools") for path in (pool / kind).iterdir()]
+
     def cgroups(self) -> list[Path]:
         """The warden's groups for this data directory, in every hierarchy."""
         return [path for path in Path("/sys/fs/cgroup").glob(f"**/{self._group_name()}") if path.is_dir()]
@@ -238,7 +244,7 @@ class Service:
     def environment(self) -> dict[str, str]:
         """An environment in which the CLI finds this service and nothing of the caller's."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        return kept | {"CLOISTER_DATA": str(self.data)}
+        return kept | {"CLOISTER_DATA": str(self.data), "CLOISTER_FAILPOINT": self.failpoint}
 
     def _ready(self) -> bool:
         assert self._supervisor is not None

@@ -316,6 +316,13 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
             agents.erase(std::string(destroy->sandbox.view()));
             return {warden::done(destroy->tag, {})};
         }
+        if (const auto* usage = std::get_if<warden::UsageRequest>(&request)) {
+            return {warden::UsageReply{.tag = usage->tag, .disk_bytes = 4096}};
+        }
+        if (const auto* pool = std::get_if<warden::PoolRequest>(&request)) {
+            return {warden::PoolReply{
+                .tag = pool->tag, .bytes = 1 << 30, .free = 1 << 29, .template_bytes = 1 << 20}};
+        }
         std::vector<warden::Reply> out;
         const auto& list = std::get<warden::ListRequest>(request);
         for (const auto& [id, agent] : agents) {

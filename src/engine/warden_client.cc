@@ -147,16 +147,23 @@ Task<void> WardenClient::send_queued() {
     sending_ = false;
 }
 
+template <class T>
+Task<Result<T>> WardenClient::ask_for(uint64_t tag, std::string message) {
+    const auto replies = co_await ask(tag, std::move(message));
+    if (!replies) co_return replies.error();
+    const T* wanted = replies->empty() ? nullptr : std::get_if<T>(&replies->front());
+    if (wanted == nullptr)
+        co_return make_error(ErrorKind::Internal, "the warden gave another kind of answer");
+    co_return *wanted;
+}
+
 Task<Result<warden::HelloReply>> WardenClient::hello() {
     const uint64_t tag = next_tag();
-    const auto replies =
-        co_await ask(tag, warden::encode(warden::Request(warden::HelloRequest{tag})));
-    if (!replies) co_return replies.error();
-    const auto* facts =
-        replies->empty() ? nullptr : std::get_if<warden::HelloReply>(&replies->front());
-    if (facts == nullptr) co_return make_error(ErrorKind::Internal, "the warden gave no facts");
-    base_template_ = facts->base_template;
-    co_return *facts;
+    const warden::HelloRequest request{.tag = tag};
+    const auto facts =
+        co_await ask_for<warden::HelloReply>(tag, warden::encode(warden::Request(request)));
+    if (facts) base_template_ = facts->base_template;
+    co_return facts;
 }
 
 Task<Result<void>> WardenClient::create(warden::JailPlan plan) {
@@ -188,6 +195,20 @@ Task<Result<std::vector<std::string>>> WardenClient::list() {
         if (listed != nullptr && listed->last == 0) out.emplace_back(listed->sandbox.view());
     }
     co_return out;
+}
+
+Task<Result<warden::UsageReply>> WardenClient::usage(std::string sandbox) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::UsageRequest request{.tag = tag, .sandbox = *id};
+    co_return co_await ask_for<warden::UsageReply>(tag, warden::encode(warden::Request(request)));
+}
+
+Task<Result<warden::PoolReply>> WardenClient::pool() {
+    const uint64_t tag = next_tag();
+    const warden::PoolRequest request{.tag = tag};
+    co_return co_await ask_for<warden::PoolReply>(tag, warden::encode(warden::Request(request)));
 }
 
 Result<warden::Id> WardenClient::base_template() const {

@@ -42,6 +42,8 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     Task<Result<void>> create(warden::JailPlan plan);
     Task<Result<void>> destroy(std::string sandbox);
     Task<Result<std::vector<std::string>>> list();
+    Task<Result<warden::UsageReply>> usage(std::string sandbox);
+    Task<Result<warden::PoolReply>> pool();
     // The revision of the built-in `base`, from the newest hello; Unavailable before the first one.
     Result<warden::Id> base_template() const;
 
@@ -59,6 +61,9 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     void finish(uint64_t tag, Result<void> end);
     void fail_all();
     Task<Result<std::vector<warden::Reply>>> ask(uint64_t tag, std::string message);
+    // For requests that one reply of a kind answers.
+    template <class T>
+    Task<Result<T>> ask_for(uint64_t tag, std::string message);
     Task<void> send_queued();
     uint64_t next_tag() { return ++last_tag_; }
 

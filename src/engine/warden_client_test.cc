@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/ids.h"
 #include "engine/test_fakes.h"
 
 namespace cloister::engine {
@@ -36,6 +37,9 @@ Task<void> overlapping(Checks& checks) {
     co_await checks.settle();
     EXPECT_EQ(answered, 100U);
     EXPECT_TRUE((co_await client->list())->empty());
+    EXPECT_EQ((co_await client->pool())->template_bytes, 1U << 20);
+    EXPECT_EQ((co_await client->usage(new_id()))->disk_bytes, 4096U);
+    EXPECT_EQ((co_await client->usage("nonsense")).error().kind, ErrorKind::InvalidArgument);
     client->stop();
     warden->stop();
     co_await checks.settle();

@@ -13,6 +13,8 @@ class IdRange {
   public:
     // A block that no living nest of this host has; ResourceExhausted if there is none.
     static Result<IdRange> claim();
+    // The block of a nest that lives: its reaper holds the claim, whoever made it.
+    static IdRange of_nest(uint32_t first) { return IdRange(os::Fd(), first); }
     uint32_t first() const { return first_; }
     // The claim lasts until the last copy of this descriptor is closed; the nest's reaper inherits
     // one.

@@ -130,12 +130,17 @@ void place_devices(const Steps& steps, const Parts& parts) {
     }
 }
 
+constexpr uint64_t kShmPerFile = 4096;  // bytes of /dev/shm for each file that it can hold
+
 void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
     steps.at(Stage::Devices);
     constexpr unsigned kTerminals = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
     std::array<char, 32> shm_size{};
     std::array<char, 32> run_size{};
     std::snprintf(shm_size.data(), shm_size.size(), "%" PRIu64, shm_bytes);
+    // An empty file costs the kernel about 1 KiB, which counts as the sandbox's memory.
+    std::array<char, 32> shm_files{};
+    std::snprintf(shm_files.data(), shm_files.size(), "%" PRIu64, shm_bytes / kShmPerFile);
     std::snprintf(run_size.data(), run_size.size(), "%" PRIu64, limits::kRunTmpfsMax);
     place(
         steps,
@@ -150,7 +155,8 @@ void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
                      kTerminals),
           "/dev/pts");
     place(steps,
-          make_mount(steps, "tmpfs", {{"size", shm_size.data()}, {"mode", "1777"}},
+          make_mount(steps, "tmpfs",
+                     {{"size", shm_size.data()}, {"nr_inodes", shm_files.data()}, {"mode", "1777"}},
                      kQuiet | MOUNT_ATTR_NOEXEC),
           "/dev/shm");
     place(steps,

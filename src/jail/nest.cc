@@ -20,9 +20,11 @@ namespace {
 constexpr int kClaimFd = kReaperFds;  // the claim on the ids is only held, never used
 constexpr int kProgramFd = kClaimFd + 1;
 constexpr int kFirstFreeFd = 32;
+constexpr int kBacklog = 4;
+constexpr int kGreetingMs = 2'000;
 
 struct NestBirth {
-    int gate, socket, base_filter, final_filter, claim, program, log;
+    int gate, listener, base_filter, final_filter, log_read, claim, program, log;
 };
 
 [[noreturn]] void give_up(int step) {
@@ -32,9 +34,15 @@ struct NestBirth {
 // Puts descriptors at the numbers that the reaper expects, and closes all others.
 void place_descriptors(const NestBirth& birth) {
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    const std::array<int, kProgramFd + 1> wanted = {
-        null,        null,         birth.log, birth.socket, birth.base_filter, birth.final_filter,
-        birth.claim, birth.program};
+    const std::array<int, kProgramFd + 1> wanted = {null,
+                                                    null,
+                                                    birth.log,
+                                                    birth.listener,
+                                                    birth.base_filter,
+                                                    birth.final_filter,
+                                                    birth.log_read,
+                                                    birth.claim,
+                                                    birth.program};
     std::array<int, wanted.size()> lifted{};
     for (size_t i = 0; i < wanted.size(); ++i)
         lifted[i] = ::fcntl(wanted[i], F_DUPFD, kFirstFreeFd);
@@ -93,33 +101,50 @@ Result<void> write_maps(pid_t pid, uint32_t first) {
 }  // namespace
 
 Result<NestProcess> start_nest(const NestTools& tools, const IdRange& ids,
+                               const std::string& socket,
                                const std::function<Result<void>(pid_t)>& place) {
-    os::SocketPair sockets = TRY(os::make_socket_pair(os::SocketKind::SeqPacket));
+    const os::Fd listener = TRY(os::listen_unix(socket, os::SocketKind::SeqPacket, kBacklog));
+    // What is sent waits until the reaper accepts; should it die before, its connection is closed.
+    os::Fd connection = TRY(os::connect_unix(socket, os::SocketKind::SeqPacket));
     os::Pipe gate = TRY(os::make_pipe());
-    os::Pipe log = TRY(os::make_pipe());
-    TRY_OK(os::set_blocking(log.read, os::Blocking::No));
-    TRY_OK(os::set_blocking(sockets.ours, os::Blocking::No));
+    // Between two wardens nobody reads: a line that finds no room is lost, and its writer goes on.
+    os::Pipe log = TRY(os::make_pipe(os::Blocking::No));
+    TRY_OK(os::set_blocking(connection, os::Blocking::No));
     const os::Fd base_filter = TRY(os::reopen_for_reading(tools.base_filter));
     const os::Fd final_filter = TRY(os::reopen_for_reading(tools.final_filter));
     const Cloned child = TRY(clone_into_nest());
     if (child.pid == 0) {
         gate.write.reset();
         become_reaper({.gate = gate.read.get(),
-                       .socket = sockets.theirs.get(),
+                       .listener = listener.get(),
                        .base_filter = base_filter.get(),
                        .final_filter = final_filter.get(),
+                       .log_read = log.read.get(),
                        .claim = ids.claim_fd().get(),
                        .program = tools.reaper.get(),
                        .log = log.write.get()});
     }
     NestProcess nest{.pid = child.pid,
                      .pidfd = os::Pidfd(os::Fd(child.pidfd)),
-                     .socket = std::move(sockets.ours),
+                     .socket = std::move(connection),
                      .log = std::move(log.read)};
     // If one of these fails the gate closes unopened, and the child ends by itself.
     TRY_OK(write_maps(child.pid, ids.first()));
     TRY_OK(place(child.pid));
     TRY_OK(os::write_all(gate.write, "g"));
+    return nest;
+}
+
+Result<NestProcess> adopt_nest(os::FoundProcess reaper, const std::string& socket) {
+    NestProcess nest{.pid = reaper.pid, .pidfd = std::move(reaper.pidfd), .socket = {}, .log = {}};
+    nest.socket = TRY(os::connect_unix(socket, os::SocketKind::SeqPacket));
+    if (!TRY(os::wait_readable(nest.socket, kGreetingMs)))
+        return make_error(ErrorKind::Unavailable, "the nest's reaper does not answer");
+    os::Received greeting = TRY(os::receive_with_fds(nest.socket, sizeof(NestReport)));
+    if (greeting.fds.size() != 1)
+        return make_error(ErrorKind::Unavailable, "the nest's reaper gives no greeting");
+    nest.log = std::move(greeting.fds.front());
+    TRY_OK(os::set_blocking(nest.socket, os::Blocking::No));
     return nest;
 }
 

@@ -1,6 +1,10 @@
-// What the warden and the reaper of a nest say to each other over one SOCK_SEQPACKET pair: plain
-// data, with descriptors beside it. The reaper keeps no table: it makes what it is told to make,
-// and reports who was born and who died.
+// What the warden and the reaper of a nest say to each other over a SOCK_SEQPACKET connection:
+// plain data, with descriptors beside it. The reaper keeps no table: it makes what it is told to
+// make, and reports who was born and who died.
+//
+// The reaper has the listener (DATA/run/nests/NEST.sock) and outlives wardens: each new one
+// connects, and the newest connection counts. What died while there was none is not reported; the
+// new warden looks for who is there after it was greeted.
 #pragma once
 
 #include <array>
@@ -13,10 +17,12 @@
 namespace cloister::jail {
 
 // Descriptors that the reaper is born with. Its stderr becomes that of its agents.
-inline constexpr int kReaperSocket = 3;
+inline constexpr int kReaperListener = 3;
 inline constexpr int kReaperBaseFilter = 4;  // files of `struct sock_filter`s
 inline constexpr int kReaperFinalFilter = 5;
-inline constexpr int kReaperFds = 6;
+inline constexpr int kReaperLog =
+    6;  // read end of the pipe that is its stderr, for the next warden
+inline constexpr int kReaperFds = 7;
 
 // Warden → reaper: make this sandbox. The descriptors beside it, in order: those of OrderFd, the
 // stat files that record.have names (lowest bit first), then cgroup.procs of the `agent` group and
@@ -37,11 +43,12 @@ enum OrderFd : size_t {
 
 inline constexpr size_t kOrderFdsMax = kOrderFixed + birth::kHaveBits + 2 * os::kHierarchiesMax;
 
-// Reaper → warden. `pid` is the number in the nest; Born carries the pidfd of the sandbox's first
-// process and comes before the Ended of the same process. The Ended of a pid that was never Born is
-// no sandbox of ours.
+// Reaper → warden. `pid` is the number in the nest. Greeting is the first on each connection and
+// carries the read end of the nest's log. Born carries the pidfd of the sandbox's first process and
+// comes before the Ended of the same process. The Ended of a pid that was never Born is no sandbox
+// of ours.
 struct NestReport {
-    enum Kind : uint32_t { Born = 1, Ended = 2 };
+    enum Kind : uint32_t { Born = 1, Ended = 2, Greeting = 3 };
     uint32_t kind = 0;
     int32_t pid = 0;
     int32_t exit_code = 0;

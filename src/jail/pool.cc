@@ -72,7 +72,39 @@ Result<os::Fd> mount_device(const std::string& image) {
                          os::kMountNoSuid | os::kMountNoDev);
 }
 
+Result<uint64_t> size_of(const os::Fd& file) {
+    struct stat status{};
+    if (::fstat(file.get(), &status) != 0) return last_os_failure("looking at the pool");
+    return static_cast<uint64_t>(status.st_size);
+}
+
+Result<void> check_growth(const std::string& data, uint64_t now, uint64_t wanted) {
+    if (wanted <= now) {
+        return make_error(ErrorKind::InvalidArgument,
+                          "the pool has " + gib(now) + " already: give a larger size");
+    }
+    const uint64_t free = TRY(free_bytes(data));
+    if (free >= kHostReserve && wanted - now <= free - kHostReserve) return {};
+    return make_error(ErrorKind::ResourceExhausted,
+                      "the pool needs " + gib(wanted - now) + " more and the host " +
+                          gib(kHostReserve) + " for itself, but only " + gib(free) +
+                          " are free at " + data + ": free some space, or give a smaller size");
+}
+
+// The file grows whole or not at all.
+Result<void> lengthen(const os::Fd& file, uint64_t now, uint64_t wanted) {
+    const int failed =
+        ::posix_fallocate(file.get(), static_cast<off_t>(now), static_cast<off_t>(wanted - now));
+    if (failed == 0) return {};
+    if (::ftruncate(file.get(), static_cast<off_t>(now)) != 0)
+        return last_os_failure("giving the blocks back");
+    return os_failure("taking blocks for the pool", failed);
+}
+
 }  // namespace
+
+Pool::Pool(os::Fd root, const std::string& data)
+    : root_(std::move(root)), data_(data), path_(layout::pool_directory(data)) {}
 
 Result<void> make_pool_image(const std::string& data, uint64_t bytes) {
     const std::string image = layout::pool_image(data);
@@ -94,8 +126,11 @@ Result<Pool> Pool::mount(const std::string& data) {
         return last_os_failure("making " + place);
     const os::Fd mounted = TRY(mount_device(layout::pool_image(data)));
     TRY_OK(os::attach_mount(mounted, place));
-    Pool pool(TRY(os::open_file(place, O_RDONLY | O_DIRECTORY)), place);
+    Pool pool(TRY(os::open_file(place, O_RDONLY | O_DIRECTORY)), data);
     if (::fchmod(pool.root_.get(), 0700) != 0) return last_os_failure("closing the pool to others");
+    // A warden that was killed while the pool grew left a larger file.
+    TRY_OK(os::update_loop_size(layout::pool_image(data)));
+    TRY_OK(os::fill_device(pool.root_));
     pool.has_quotas_ = os::enable_quotas(pool.root_).has_value();
     for (const char* name : {kTemplates, kRuntimes, kProjects, kSandboxes, kSpools}) {
         TRY_OK(ensure_directory(pool.root_, name));
@@ -126,6 +161,26 @@ Result<PoolSpace> Pool::space() const {
         return last_os_failure("asking for the pool's free space");
     return PoolSpace{.bytes = uint64_t{space.f_blocks} * space.f_frsize,
                      .free = uint64_t{space.f_bavail} * space.f_frsize};
+}
+
+Result<void> Pool::grow(uint64_t bytes) const {
+    const std::string image = layout::pool_image(data_);
+    const os::Fd file = TRY(os::open_file(image, O_RDWR | O_NOFOLLOW));
+    const uint64_t wanted = bytes / limits::kMiB * limits::kMiB;
+    const uint64_t now = TRY(size_of(file));
+    TRY_OK(check_growth(data_, now, wanted));
+    TRY_OK(lengthen(file, now, wanted));
+    TRY_OK(os::update_loop_size(image));
+    return os::fill_device(root_);
+}
+
+Result<uint64_t> Pool::template_bytes() const {
+    uint64_t bytes = 0;
+    for (const std::string& name : TRY(list(kTemplates))) {
+        const auto subvolume = directory(std::string(kTemplates) + "/" + name);
+        if (subvolume) bytes += TRY(os::used_bytes(*subvolume));  // else the file `base`
+    }
+    return bytes;
 }
 
 Result<std::string> Pool::base_template() const {

@@ -27,6 +27,9 @@ inline constexpr const char* kSpools = "spools";
 // within the limits.
 Result<void> make_pool_image(const std::string& data, uint64_t bytes);
 
+// What the host keeps for itself when the pool grows: its own files, our database and logs.
+inline constexpr uint64_t kHostReserve = 1ull << 30;
+
 struct PoolSpace {
     uint64_t bytes = 0;
     uint64_t free = 0;
@@ -45,6 +48,12 @@ class Pool {
     // Whether the pool bounds what a sandbox writes.
     bool has_quotas() const { return has_quotas_; }
     Result<PoolSpace> space() const;
+    // Makes the pool larger, its blocks taken from the host first. Slow; killed at any point, the
+    // pool is as it was or partly grown. InvalidArgument for a size that it has already,
+    // ResourceExhausted if the host would be left with less than kHostReserve.
+    Result<void> grow(uint64_t bytes) const;
+    // Bytes that the templates hold.
+    Result<uint64_t> template_bytes() const;
     // The revision of the built-in template; NotFound if no image was imported yet.
     Result<std::string> base_template() const;
     Result<void> set_base_template(const std::string& revision) const;
@@ -53,9 +62,10 @@ class Pool {
     Result<void> unmount();
 
   private:
-    Pool(os::Fd root, std::string path) : root_(std::move(root)), path_(std::move(path)) {}
+    Pool(os::Fd root, const std::string& data);
     os::Fd root_;
-    std::string path_;
+    std::string data_;
+    std::string path_;  // where it is mounted
     bool has_quotas_ = false;
 };
 

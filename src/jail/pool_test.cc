@@ -112,6 +112,47 @@ TEST_F(PoolTest, ImportsARuntimeOncePerContent) {
     EXPECT_NE(import_runtime(*pool_, runtime)->id, first->id);
 }
 
+TEST_F(PoolTest, GrowsWhileItIsUsed) {
+    const uint64_t before = pool_->space()->bytes;
+    EXPECT_EQ(pool_->grow(limits::kPoolMin).error().kind, ErrorKind::InvalidArgument)
+        << "not larger than it is";
+    const auto huge = pool_->grow(uint64_t{1} << 60);
+    EXPECT_EQ(huge.error().kind, ErrorKind::ResourceExhausted);
+    EXPECT_EQ(pool_->space()->bytes, before);
+
+    write_text(in_pool("kept"), "kept");
+    const auto grown = pool_->grow(limits::kPoolMin + 256 * limits::kMiB + 5);
+    ASSERT_TRUE(grown) << grown.error().message;
+    EXPECT_EQ(pool_->space()->bytes, before + 256 * limits::kMiB);
+    EXPECT_EQ(*os::read_file(in_pool("kept"), 10), "kept");
+    struct stat image{};
+    ASSERT_EQ(::stat(layout::pool_image(data_).c_str(), &image), 0);
+    EXPECT_GE(image.st_blocks * 512, image.st_size) << "allocated in full";
+}
+
+TEST_F(PoolTest, GoesOnGrowingAfterAKill) {
+    const uint64_t before = pool_->space()->bytes;
+    const auto image = os::open_file(layout::pool_image(data_), O_RDWR);
+    ASSERT_TRUE(image);
+    ASSERT_EQ(::posix_fallocate(image->get(), limits::kPoolMin, 64 * limits::kMiB), 0);
+    // The next warden mounts what is still mounted here, as sandboxes keep it.
+    auto again = Pool::mount(data_);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->space()->bytes, before + 64 * limits::kMiB);
+    EXPECT_TRUE(again->unmount());
+}
+
+TEST_F(PoolTest, CountsWhatTemplatesHold) {
+    const uint64_t before = *pool_->template_bytes();
+    const auto templates = pool_->directory(kTemplates);
+    ASSERT_TRUE(templates && os::create_subvolume(*templates, "one"));
+    write_text(in_pool("templates/one/file"), std::string(2 * limits::kMiB, 'x'));
+    ASSERT_TRUE(pool_->sync());
+    const uint64_t after = *pool_->template_bytes();
+    EXPECT_GE(after, before + 2 * limits::kMiB);
+    EXPECT_LT(after, before + 4 * limits::kMiB);
+}
+
 TEST_F(PoolTest, ImportsAnImageAndStartsOverAfterAKill) {
     fs::create_directories(data_ + "/root/etc");
     write_text(data_ + "/root/etc/motd", "welcome");

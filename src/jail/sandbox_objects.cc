@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/failpoint.h"
 #include "base/limits.h"
 #include "jail/nest_protocol.h"
 #include "jail/template_root.h"
@@ -78,9 +79,13 @@ Result<os::Fd> make_spool(const Pool& pool, const warden::JailPlan& plan) {
     return subvolume;
 }
 
+uint32_t first_id_of(const Placement& placement) {
+    return placement.first_id + placement.slot * limits::kSlotIds;
+}
+
 // On disk are the ids as the sandbox sees them, so that files mean the same in any slot.
 std::string id_map_of(const Placement& placement) {
-    const uint32_t first = placement.first_id + placement.slot * limits::kSlotIds;
+    const uint32_t first = first_id_of(placement);
     const auto extent = [](uint32_t disk, uint32_t host, uint32_t count) {
         return std::to_string(disk) + " " + std::to_string(host) + " " + std::to_string(count) +
                "\n";
@@ -140,10 +145,6 @@ Result<Files> make_files(const Host& host, const warden::JailPlan& plan,
 }
 
 // --- Groups ---
-
-std::string agent_group(const std::string& nest, std::string_view sandbox) {
-    return sandbox_group(nest, sandbox) + "/agent";
-}
 
 Result<void> make_groups(const os::CgroupTree& cgroups, const warden::JailPlan& plan,
                          const std::string& nest) {
@@ -241,6 +242,9 @@ std::string reaper_group(const std::string& nest) {
 std::string sandbox_group(const std::string& nest, std::string_view sandbox) {
     return nest + "/" + std::string(sandbox);
 }
+std::string agent_group(const std::string& nest, std::string_view sandbox) {
+    return sandbox_group(nest, sandbox) + "/agent";
+}
 std::string user_group(const std::string& nest, std::string_view sandbox) {
     return sandbox_group(nest, sandbox) + "/user";
 }
@@ -250,25 +254,46 @@ Result<void> create_nest_groups(const os::CgroupTree& cgroups, const std::string
     return cgroups.create(reaper_group(nest), os::GroupKind::Leaf);
 }
 
+Result<void> remove_nest_objects(const Host& host, const std::string& nest) {
+    ::unlink(layout::nest_socket(host.data, nest).c_str());
+    TRY_OK(host.cgroups.remove(reaper_group(nest)));
+    return host.cgroups.remove(nest);
+}
+
 Result<void> create_sandbox_objects(const Host& host, const warden::JailPlan& plan,
                                     const Placement& placement, const os::Fd& nest_socket,
                                     const os::Fd& ready) {
     TRY_OK(make_groups(host.cgroups, plan, placement.nest));
+    failpoint("warden:after_groups");
     const GroupFiles groups =
         TRY(open_group_files(host.cgroups, placement.nest, plan.sandbox.view()));
     const os::Fd listener = TRY(make_listener(host, plan.sandbox.view()));
+    failpoint("warden:after_listener");
     const Files files = TRY(make_files(host, plan, placement));
+    failpoint("warden:after_files");
     const SpawnOrder order = order_of(host.cgroups, plan, placement.slot, groups);
-    return send_order(nest_socket, order, files, listener, ready, groups);
+    TRY_OK(send_order(nest_socket, order, files, listener, ready, groups));
+    failpoint("warden:after_order");
+    return {};
+}
+
+Result<os::FoundProcess> find_sandbox_process(const os::CgroupTree& cgroups,
+                                              const Placement& placement,
+                                              std::string_view sandbox) {
+    return os::find_first_process(cgroups.processes(agent_group(placement.nest, sandbox)),
+                                  first_id_of(placement));
 }
 
 Result<void> remove_sandbox_objects(const Host& host, const std::string& nest,
                                     const std::string& sandbox) {
     ::unlink(layout::agent_socket(host.data, sandbox).c_str());
+    failpoint("warden:after_socket_removed");
     TRY_OK(host.cgroups.remove(sandbox_group(nest, sandbox)));
+    failpoint("warden:after_groups_removed");
     for (const char* parent : {kSpools, kSandboxes}) {
         const os::Fd directory = TRY(host.pool.directory(parent));
         TRY_OK(os::delete_subvolume(directory, sandbox));
+        failpoint("warden:after_spool_removed");  // the first of the two
     }
     return {};
 }

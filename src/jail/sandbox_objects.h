@@ -10,6 +10,7 @@
 
 #include "jail/pool.h"
 #include "os/cgroup.h"
+#include "os/nested.h"
 #include "wire/warden.h"
 
 namespace cloister::jail {
@@ -32,7 +33,10 @@ struct Placement {
 
 // cgroups of a nest, and the paths of the groups in it.
 Result<void> create_nest_groups(const os::CgroupTree& cgroups, const std::string& nest);
+// Whatever of a nest is still alive is killed: its reaper first, and the rest dies with it.
+Result<void> remove_nest_objects(const Host& host, const std::string& nest);
 std::string reaper_group(const std::string& nest);
+std::string agent_group(const std::string& nest, std::string_view sandbox);
 std::string sandbox_group(const std::string& nest, std::string_view sandbox);
 std::string user_group(const std::string& nest, std::string_view sandbox);
 
@@ -42,6 +46,10 @@ std::string user_group(const std::string& nest, std::string_view sandbox);
 Result<void> create_sandbox_objects(const Host& host, const warden::JailPlan& plan,
                                     const Placement& placement, const os::Fd& nest_socket,
                                     const os::Fd& ready);
+
+// The first process of a sandbox that was made before this warden; NotFound if it has ended.
+Result<os::FoundProcess> find_sandbox_process(const os::CgroupTree& cgroups,
+                                              const Placement& placement, std::string_view sandbox);
 
 // The sandbox's processes are gone, or are killed here.
 Result<void> remove_sandbox_objects(const Host& host, const std::string& nest,

@@ -50,10 +50,11 @@ void write_map(const Steps& steps, pid_t pid, const char* name, uint32_t slot) {
     steps.must(::write(file.get(), map.data(), static_cast<size_t>(length)));
 }
 
-bool report_birth(const SpawnOrder& order, const Cloned& child) {
+// Fails when the warden that ordered the sandbox has died: then nobody wants it.
+bool report_birth(const Spawn& spawn, const Cloned& child) {
     NestReport report{.kind = NestReport::Born, .pid = child.pid};
-    std::memcpy(report.sandbox.data(), order.record.sandbox, report.sandbox.size());
-    const os::Fd socket(kReaperSocket);  // closed with this process, as everything else
+    std::memcpy(report.sandbox.data(), spawn.order.record.sandbox, report.sandbox.size());
+    const os::Fd socket(spawn.warden);  // closed with this process, as everything else
     const std::string_view bytes(reinterpret_cast<const char*>(&report), sizeof(report));
     return os::send_with_fds(socket, bytes, {child.pidfd}).has_value();
 }
@@ -92,7 +93,7 @@ void spawn_sandbox(const Spawn& spawn) {
     write_map(steps, child.pid, "uid_map", spawn.order.slot);
     write_map(steps, child.pid, "gid_map", spawn.order.slot);
     steps.at(Stage::Born);
-    if (!report_birth(spawn.order, child)) steps.fail(EPIPE);
+    if (!report_birth(spawn, child)) steps.fail(EPIPE);
     steps.must(::write(gate[1], "", 1));
     ::_exit(0);
 }

@@ -1,12 +1,14 @@
 #include "os/btrfs.h"
 
+#include <fmt/format.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <charconv>
+#include <string_view>
 
 namespace cloister::os {
 namespace {
@@ -41,6 +43,26 @@ Result<uint64_t> subvolume_id(const Fd& subvolume) {
         return last_os_failure("asking for a subvolume's id");
     }
     return arguments.treeid;
+}
+
+// The kernel's directory of figures about a subvolume's quota, kept up to date in memory.
+Result<std::string> quota_group(const Fd& subvolume) {
+    btrfs_ioctl_fs_info_args info{};
+    if (::ioctl(subvolume.get(), BTRFS_IOC_FS_INFO, &info) != 0)
+        return last_os_failure("asking for a file system's id");
+    std::string id;
+    for (size_t i = 0; i < sizeof(info.fsid); ++i) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) id += '-';
+        id += fmt::format("{:02x}", info.fsid[i]);
+    }
+    return fmt::format("/sys/fs/btrfs/{}/qgroups/0_{}", id, TRY(subvolume_id(subvolume)));
+}
+
+Result<uint64_t> read_number(const std::string& path) {
+    const std::string text = TRY(read_file(path, 64));
+    uint64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
 }
 
 }  // namespace
@@ -79,6 +101,15 @@ Result<void> make_read_only(const Fd& subvolume) {
     return {};
 }
 
+Result<void> fill_device(const Fd& root) {
+    btrfs_ioctl_vol_args arguments{};
+    constexpr std::string_view kAll = "max";
+    std::ranges::copy(kAll, arguments.name);
+    if (::ioctl(root.get(), BTRFS_IOC_RESIZE, &arguments) != 0)
+        return last_os_failure("enlarging the file system");
+    return {};
+}
+
 Result<void> enable_quotas(const Fd& root) {
     if (enable(root, kEnableSimpleQuotas) || enable(root, BTRFS_QUOTA_CTL_ENABLE)) return {};
     return last_os_failure("enabling quotas of the pool");
@@ -96,21 +127,8 @@ Result<void> limit_bytes(const Fd& subvolume, uint64_t bytes) {
 }
 
 Result<uint64_t> used_bytes(const Fd& subvolume) {
-    btrfs_ioctl_search_args search{};
-    search.key.tree_id = BTRFS_QUOTA_TREE_OBJECTID;
-    search.key.max_objectid = search.key.min_objectid = 0;
-    search.key.min_type = search.key.max_type = BTRFS_QGROUP_INFO_KEY;
-    search.key.min_offset = search.key.max_offset = TRY(subvolume_id(subvolume));
-    search.key.max_transid = UINT64_MAX;
-    search.key.nr_items = 1;
-    if (::ioctl(subvolume.get(), BTRFS_IOC_TREE_SEARCH, &search) != 0) {
-        return last_os_failure("asking for a subvolume's size");
-    }
-    if (search.key.nr_items == 0) return uint64_t{0};
-    btrfs_qgroup_info_item item{};
-    std::memcpy(&item, search.buf + sizeof(btrfs_ioctl_search_header), sizeof(item));
-    return static_cast<uint64_t>(
-        item.rfer);  // little endian on disk, as on every host that we build for
+    const std::string group = TRY(quota_group(subvolume));
+    return TRY(read_number(group + "/referenced")) + TRY(read_number(group + "/rsv_data"));
 }
 
 }  // namespace cloister::os

@@ -54,12 +54,18 @@ Result<void> pass_controllers_on(const Hierarchy& hierarchy, const std::string& 
 
 constexpr const char* kProcsFile = "/cgroup.procs";
 
+std::vector<pid_t> processes_in(const std::string& group) {
+    std::vector<pid_t> processes;
+    const auto text = read_file(group + kProcsFile, kFileMax);
+    if (!text) return processes;
+    std::istringstream lines(*text);
+    for (pid_t process = 0; lines >> process;) processes.push_back(process);
+    return processes;
+}
+
 void kill_processes(const std::string& group) {
     if (write_setting(group + "/cgroup.kill", "1")) return;
-    const auto text = read_file(group + kProcsFile, kFileMax);
-    if (!text) return;
-    std::istringstream lines(*text);
-    for (pid_t process = 0; lines >> process;) {
+    for (const pid_t process : processes_in(group)) {
         if (process > 1) ::kill(process, SIGKILL);
     }
 }
@@ -213,11 +219,16 @@ Result<void> CgroupTree::remove(const std::string& path) const {
     return {};
 }
 
-std::vector<std::string> CgroupTree::groups() const {
+std::vector<std::string> CgroupTree::groups(const std::string& path) const {
     if (layout_.hierarchies.empty()) return {};
-    std::vector<std::string> names = directories_in(directory(layout_.hierarchies.front(), ""));
+    std::vector<std::string> names = directories_in(directory(layout_.hierarchies.front(), path));
     for (std::string& name : names) name = std::filesystem::path(name).filename();
     return names;
+}
+
+std::vector<pid_t> CgroupTree::processes(const std::string& path) const {
+    if (layout_.hierarchies.empty()) return {};
+    return processes_in(directory(layout_.hierarchies.front(), path));
 }
 
 }  // namespace cloister::os

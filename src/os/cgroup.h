@@ -100,8 +100,10 @@ class CgroupTree {
     // Kills whatever is in the group and below, and removes it; "" is the whole tree. One that is
     // not there is a success. Waits for the kernel, so call it in a helper.
     Result<void> remove(const std::string& path) const;
-    // Names of the groups right below the top.
-    std::vector<std::string> groups() const;
+    // Names of the groups right below one; "" is the top.
+    std::vector<std::string> groups(const std::string& path = "") const;
+    // Processes in a group (not in those below it); none if it is not there.
+    std::vector<pid_t> processes(const std::string& path) const;
 
   private:
     CgroupTree(CgroupLayout layout, std::string name)

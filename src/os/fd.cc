@@ -1,12 +1,15 @@
 #include "os/fd.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
+
+#include "base/time.h"
 
 namespace cloister::os {
 
@@ -82,6 +85,18 @@ Result<void> write_file_atomically(const std::string& path, std::string_view byt
     if (std::rename(temporary.c_str(), path.c_str()) != 0)
         return last_os_failure("renaming to " + path);
     return {};
+}
+
+Result<bool> wait_readable(const Fd& fd, int64_t timeout_ms) {
+    const int64_t deadline = steady_ms() + timeout_ms;
+    for (;;) {
+        pollfd entry{.fd = fd.get(), .events = POLLIN, .revents = 0};
+        const int64_t left = deadline - steady_ms();
+        const int ready = ::poll(&entry, 1, static_cast<int>(left > 0 ? left : 0));
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready < 0) return last_os_failure("waiting for a descriptor");
+        return ready > 0;
+    }
 }
 
 Result<void> set_blocking(const Fd& fd, Blocking blocking) {

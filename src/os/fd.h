@@ -52,6 +52,8 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes);
 Result<void> write_all(const Fd& fd, std::string_view bytes);
 // Writes beside the target, then renames: readers see the old file or the whole new one.
 Result<void> write_file_atomically(const std::string& path, std::string_view bytes, mode_t mode);
+// Whether there is something to read (or an end) within `timeout_ms`.
+Result<bool> wait_readable(const Fd& fd, int64_t timeout_ms);
 Result<void> set_blocking(const Fd& fd, Blocking blocking);
 
 }  // namespace cloister::os

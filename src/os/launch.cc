@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
 #include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -15,8 +14,6 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
-
-#include "base/time.h"
 
 namespace cloister::os {
 namespace {
@@ -65,7 +62,7 @@ void become_program(const Program& program, char* const* argv, char* const* envi
     reset_signals();
     if (::setpgid(0, 0) != 0 || !place_descriptors(program)) return;
     if (program.identity && !become(*program.identity)) return;
-    if (::prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) != 0 || ::getppid() != parent) return;
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || ::getppid() != parent) return;
     ::execve(argv[0], argv, environment);
 }
 
@@ -126,15 +123,7 @@ Result<Pidfd> open_process(const ProcessMark& mark) {
 }
 
 Result<bool> wait_for_end(const Pidfd& process, int64_t timeout_ms) {
-    const int64_t deadline = steady_ms() + timeout_ms;
-    for (;;) {
-        pollfd entry{.fd = process.fd().get(), .events = POLLIN, .revents = 0};
-        const int64_t left = deadline - steady_ms();
-        const int ready = ::poll(&entry, 1, static_cast<int>(left > 0 ? left : 0));
-        if (ready < 0 && errno == EINTR) continue;
-        if (ready < 0) return last_os_failure("waiting for a process");
-        return ready > 0;
-    }
+    return wait_readable(process.fd(), timeout_ms);
 }
 
 Child::Child(Child&& other) noexcept

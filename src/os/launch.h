@@ -47,7 +47,8 @@ struct Program {
     const Fd* ready = nullptr;   // becomes descriptor kReadyFd
 };
 
-// A running child in a process group of its own; it gets SIGTERM when we die. Its end kills it.
+// A running child in a process group of its own. It is killed when this object goes, and when we
+// die: unlike SIGTERM, which asks it to tidy up for good, that leaves its successor all it had.
 class Child {
   public:
     Child(Child&& other) noexcept;

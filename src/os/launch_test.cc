@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -102,6 +103,24 @@ TEST(Launch, AChildDoesNotOutliveItsObject) {
     }
     EXPECT_FALSE(is_running(*mark));
     EXPECT_FALSE(open_process(*mark));
+}
+
+TEST(Launch, AChildIsKilledWithItsMaker) {
+    Pipe marks = make_pipe().value();
+    const pid_t maker = ::fork();
+    ASSERT_GE(maker, 0);
+    if (maker == 0) {
+        const Child child = launch_shell("trap '' TERM; while :; do /bin/sleep 0.05; done");
+        const ProcessMark mark = child.mark();
+        (void)!::write(marks.write.get(), &mark, sizeof(mark));
+        ::_exit(0);  // as if killed: nothing is tidied up
+    }
+    ProcessMark mark;
+    ASSERT_EQ(::read(marks.read.get(), &mark, sizeof(mark)), static_cast<ssize_t>(sizeof(mark)));
+    ::waitpid(maker, nullptr, 0);
+    const int64_t give_up = steady_ms() + 5'000;
+    while (is_running(mark) && steady_ms() < give_up) ::usleep(5'000);
+    EXPECT_FALSE(is_running(mark));
 }
 
 TEST(Launch, AMarkTellsProcessesWithOneNumberApart) {

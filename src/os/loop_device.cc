@@ -71,6 +71,15 @@ Result<LoopDevice> attach_loop(const std::string& image) {
     return make_error(ErrorKind::Unavailable, "no free loop device: try again");
 }
 
+Result<void> update_loop_size(const std::string& image) {
+    const auto path = TRY(device_of(image));
+    if (!path) return make_error(ErrorKind::NotFound, "no loop device is backed by " + image);
+    const Fd device = TRY(open_file(*path, O_RDWR));
+    if (::ioctl(device.get(), LOOP_SET_CAPACITY, 0) != 0)
+        return last_os_failure("enlarging " + *path);
+    return {};
+}
+
 Result<bool> loop_attached(const std::string& image) {
     return TRY(device_of(image)).has_value();
 }

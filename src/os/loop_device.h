@@ -15,6 +15,8 @@ struct LoopDevice {
 // The device of `image`. One that is there already (of a program that was killed) is used again: a
 // file system must never be mounted through two devices.
 Result<LoopDevice> attach_loop(const std::string& image);
+// Makes the device as large as its file has become.
+Result<void> update_loop_size(const std::string& image);
 // Whether some loop device is still backed by `image`.
 Result<bool> loop_attached(const std::string& image);
 

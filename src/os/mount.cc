@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "os/process.h"
+
 namespace cloister::os {
 namespace {
 
@@ -111,10 +113,12 @@ Result<void> enter_private_mounts() {
 }
 
 Result<Fd> make_id_map(const std::string& map) {
+    const pid_t self = ::getpid();
     const auto child = static_cast<pid_t>(
         ::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, 0));
     if (child < 0) return last_os_failure("making a user namespace");
     if (child == 0) {
+        die_with(self);  // it holds copies of our locks
         for (;;) ::pause();
     }
     Result<Fd> made = map_of_child(child, map);

@@ -86,9 +86,11 @@ Result<void> run_program(const std::vector<std::string>& argv) {
 
 Result<Helper> Helper::start(const std::function<Result<void>()>& work) {
     Pipe pipe = TRY(make_pipe());
+    const pid_t self = ::getpid();
     const pid_t pid = ::fork();
     if (pid < 0) return last_os_failure("forking a helper");
     if (pid == 0) {
+        die_with(self);
         const HelperAnswer answer = answer_of(work());
         const ssize_t put = ::write(pipe.write.get(), &answer, sizeof(answer));
         ::_exit(put == sizeof(answer) ? 0 : 1);
@@ -115,6 +117,11 @@ std::optional<ChildEnd> reap_one() {
     return ChildEnd{.pid = pid,
                     .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0,
                     .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0};
+}
+
+void die_with(pid_t parent) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);  // it died before the call above
 }
 
 void reap_all() {

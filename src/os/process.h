@@ -35,7 +35,7 @@ Result<void> run_program(const std::vector<std::string>& argv);
 
 // A forked copy of this process that does one piece of work and answers how it went. Nobody waits
 // for it: poll `done()`, then take the result. Its process is reaped by whoever reaps this
-// program's children.
+// program's children. It is killed when this program ends: a successor must not find it at work.
 class Helper {
   public:
     static Result<Helper> start(const std::function<Result<void>()>& work);
@@ -58,6 +58,9 @@ std::optional<ChildEnd> reap_one();
 // Waits for every child. For a program's last moments, when all of them are about to end by
 // themselves.
 void reap_all();
+
+// In a child that was just forked by `parent`: it is killed when that process ends.
+void die_with(pid_t parent);
 
 // A descriptor that becomes readable when one of `signals` arrives; they are blocked from now on.
 Result<Fd> make_signal_fd(const std::vector<int>& signals);

@@ -10,6 +10,7 @@
 //     DATA/run/pool/                the mounted pool, seen by the warden only
 //     DATA/run/layers/              an overlay's layers, while the overlay is made
 //     DATA/run/agents/SANDBOX.sock  cloisterd → agent
+//     DATA/run/nests/NEST.sock      warden → reaper (root)
 //     DATA/run/service.json         pids of the running service (of `cloister serve`)
 //     DATA/log/                     JSON logs of a detached service
 #pragma once
@@ -56,6 +57,12 @@ inline std::string service_file(std::string_view data) {
 }
 inline std::string agents_directory(std::string_view data) {
     return join(data, "run/agents");
+}
+inline std::string nests_directory(std::string_view data) {
+    return join(data, "run/nests");
+}
+inline std::string nest_socket(std::string_view data, std::string_view nest) {
+    return nests_directory(data) + "/" + std::string(nest) + ".sock";
 }
 inline std::string agent_socket(std::string_view data, std::string_view sandbox) {
     return agents_directory(data) + "/" + std::string(sandbox) + ".sock";

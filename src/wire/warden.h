@@ -85,6 +85,11 @@ struct GrowPoolRequest {
     uint64_t bytes = 0;
 };
 
+// How full the pool is.
+struct PoolRequest {
+    uint64_t tag = 0;
+};
+
 // --- Replies and events ---
 inline constexpr size_t kMessageBytes = 240;
 
@@ -134,8 +139,14 @@ struct UsageReply {
     uint64_t disk_bytes = 0;
     uint64_t pids = 0;
 };
+struct PoolReply {
+    uint64_t tag = 0;
+    uint64_t bytes = 0;
+    uint64_t free = 0;
+    uint64_t template_bytes = 0;  // of all templates
+};
 // Not an answer: a sandbox ended by itself (its agent or its nest died). Its files are still there
-// until DestroyRequest.
+// until DestroyRequest. Those that ended before are told of after each HelloReply.
 struct EndedEvent {
     Id sandbox;
     uint32_t signal = 0;  // that ended its agent, or 0
@@ -144,8 +155,8 @@ struct EndedEvent {
 };
 
 using Request = std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest,
-                             NarrowRequest, GrowPoolRequest>;
-using Reply = std::variant<DoneReply, HelloReply, ListReply, UsageReply, EndedEvent>;
+                             NarrowRequest, GrowPoolRequest, PoolRequest>;
+using Reply = std::variant<DoneReply, HelloReply, ListReply, UsageReply, EndedEvent, PoolReply>;
 
 std::string encode(const Request& request);
 std::string encode(const Reply& reply);

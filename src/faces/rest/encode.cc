@@ -89,6 +89,19 @@ json::object status_json(const ops::Status& status) {
             {"uptime_seconds", status.uptime_seconds}};
 }
 
+json::object pool_json(const ops::PoolUse& pool) {
+    json::array sandboxes;
+    for (const ops::SandboxDisk& sandbox : pool.sandboxes) {
+        sandboxes.push_back(
+            {{"id", sandbox.id}, {"used_bytes", sandbox.used}, {"max_bytes", sandbox.max}});
+    }
+    return {{"bytes", pool.bytes},
+            {"used_bytes", pool.bytes - pool.free},
+            {"free_bytes", pool.free},
+            {"template_bytes", pool.template_bytes},
+            {"sandboxes", std::move(sandboxes)}};
+}
+
 json::object health_json() {
     return {{"status", "ok"}, {"version", CLOISTER_VERSION}};
 }

@@ -7,6 +7,7 @@
 
 #include "engine/keys.h"
 #include "engine/sandboxes.h"
+#include "ops/get_pool.h"
 #include "ops/status.h"
 #include "wire/json.h"
 
@@ -17,6 +18,7 @@ json::object sandbox_json(const engine::SandboxInfo& sandbox);
 json::object run_json(json::object record);
 json::object key_json(const engine::KeyInfo& key);
 json::object status_json(const ops::Status& status);
+json::object pool_json(const ops::PoolUse& pool);
 json::object health_json();
 
 }  // namespace cloister::rest

@@ -1,6 +1,7 @@
-// healthz, readyz, getStatus.
+// healthz, readyz, getStatus, getPool.
 #include "faces/rest/encode.h"
 #include "faces/rest/handlers.h"
+#include "ops/get_pool.h"
 #include "ops/status.h"
 
 namespace cloister::rest {
@@ -19,6 +20,12 @@ Task<Result<Answer>> get_status(Call& call) {
     const auto status = co_await ops::get_status(*call.engine);
     if (!status) co_return status.error();
     co_return Answer::json(200, status_json(*status));
+}
+
+Task<Result<Answer>> get_pool(Call& call) {
+    const auto pool = co_await ops::get_pool(*call.engine, call.caller.project);
+    if (!pool) co_return pool.error();
+    co_return Answer::json(200, pool_json(*pool));
 }
 
 }  // namespace cloister::rest

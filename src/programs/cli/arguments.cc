@@ -62,6 +62,17 @@ Result<int64_t> parse_megabytes(std::string_view text) {
     return static_cast<int64_t>(*megabytes);
 }
 
+Result<uint64_t> parse_pool_bytes(std::string_view text) {
+    constexpr double kMost = 1ull << 50;  // no disk is larger, and a double is still exact
+    constexpr std::array<Unit, 3> kUnits{{{"M", 0x1p20}, {"G", 0x1p30}, {"T", 0x1p40}}};
+    const std::optional<double> bytes = parse_number(text, kUnits);
+    if (!bytes || *bytes < 1 || *bytes > kMost) {
+        return make_error(ErrorKind::InvalidArgument,
+                          fmt::format("`{}` is no size of a pool: give 20G, or 1.5T", text));
+    }
+    return static_cast<uint64_t>(*bytes);
+}
+
 Result<std::pair<std::string, std::string>> parse_env(std::string_view text) {
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string_view::npos) {

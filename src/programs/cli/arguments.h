@@ -18,6 +18,8 @@ namespace cloister::cli {
 Result<int64_t> parse_duration_ms(std::string_view text);
 // "512" (MB), "512M", "2G" → MB.
 Result<int64_t> parse_megabytes(std::string_view text);
+// "20G", "1.5T" → bytes, in units of 1024.
+Result<uint64_t> parse_pool_bytes(std::string_view text);
 // "NAME=value"; the value may be empty or hold further "=".
 Result<std::pair<std::string, std::string>> parse_env(std::string_view text);
 

@@ -26,6 +26,14 @@ TEST(Arguments, ReadMemory) {
     EXPECT_FALSE(parse_megabytes("9999G"));
 }
 
+TEST(Arguments, ReadSizesOfThePool) {
+    EXPECT_EQ(*parse_pool_bytes("20G"), 20ull << 30);
+    EXPECT_EQ(*parse_pool_bytes("1.5T"), 1536ull << 30);
+    EXPECT_EQ(*parse_pool_bytes("512M"), 512ull << 20);
+    for (const char* wrong : {"", "20", "G", "-1G", "2000T", "20g", "1e99G", "20GB"})
+        EXPECT_FALSE(parse_pool_bytes(wrong)) << wrong;
+}
+
 TEST(Arguments, ReadVariables) {
     EXPECT_EQ(parse_env("B=x=y").value(), (std::pair<std::string, std::string>("B", "x=y")));
     EXPECT_EQ(parse_env("A=").value().second, "");

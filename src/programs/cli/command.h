@@ -19,6 +19,8 @@ int run_command(const Words& words);
 int serve_command(const Words& words);
 int status_command(const Words& words);
 int stop_command(const Words& words);
+int df_command(const Words& words);
+int pool_command(const Words& words);
 int key_command(const Words& words);
 int version_command(const Words& words);
 

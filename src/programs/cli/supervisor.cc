@@ -22,8 +22,6 @@ namespace {
 
 constexpr int64_t kWardenStartMs = 30'000, kServerStartMs = 60'000;
 constexpr int64_t kServerGraceMs = 6'000, kWardenGraceMs = 6'000;
-// A cloisterd whose warden died has nothing to tidy up: it recovers when it starts.
-constexpr int64_t kOrphanGraceMs = 300;
 constexpr int64_t kForever = -1;
 constexpr int64_t kSocketLookMs = 20;
 constexpr int kGaveUp = 70;
@@ -64,6 +62,7 @@ std::string url_of(std::string_view listen) {
 Result<Supervisor> Supervisor::create(SupervisorSettings settings, os::Fd signals,
                                       std::optional<LogFile> log) {
     Supervisor supervisor(std::move(settings), std::move(signals));
+    supervisor.failpoint_ = environment("CLOISTER_FAILPOINT");
     if (log) supervisor.log_pipe_ = TRY(os::make_pipe(os::Blocking::No));
     if (log) TRY_OK(os::set_blocking(supervisor.log_pipe_.write, os::Blocking::Yes));
     supervisor.log_ = std::move(log);
@@ -108,6 +107,7 @@ os::Program Supervisor::program_of(std::string_view name) const {
         if (!value.empty())
             program.environment.push_back(fmt::format("{}={}", name_of_sanitizer, value));
     }
+    if (!failpoint_.empty()) program.environment.push_back("CLOISTER_FAILPOINT=" + failpoint_);
     if (log_) program.output = &log_pipe_.write;
     return program;
 }
@@ -124,6 +124,7 @@ Result<void> Supervisor::start_warden() {
     while (!os::connect_unix(socket, os::SocketKind::SeqPacket)) {
         const Happened happened = wait(kSocketLookMs, os::Fd());
         if (happened == Happened::StopAsked) return asked_to_stop();
+        if (happened == Happened::ServerEnded) server_.reset();  // started again afterwards
         if (happened == Happened::WardenEnded)
             return ended_too_early("cloister-warden", warden_->stop(0));
         if (steady_ms() > deadline) return too_slow("cloister-warden");
@@ -167,10 +168,14 @@ Result<void> Supervisor::start_server() {
     program.ready = &ready.write;
     server_ = TRY(os::Child::launch(program));
     ready.write.reset();
-    const std::string port = TRY(read_port(ready.read));
+    const Result<std::string> port = read_port(ready.read);
+    if (!port) {
+        server_.reset();
+        return port.error();
+    }
     settings_.listen =
-        fmt::format("{}:{}", host_of(settings_.listen), port);  // the same one after a restart
-    return record();
+        fmt::format("{}:{}", host_of(settings_.listen), *port);  // the same one after a restart
+    return {};
 }
 
 Result<void> Supervisor::record() const {
@@ -183,6 +188,7 @@ Result<void> Supervisor::record() const {
 Result<std::string> Supervisor::start() {
     Result<void> started = start_warden();
     if (started) started = start_server();
+    if (started) started = record();
     if (!started) {
         stop_all();
         return std::move(started).error();
@@ -203,6 +209,7 @@ std::optional<int> Supervisor::handle(Happened happened) {
     }
     if (happened == Happened::ServerEnded) {
         const os::ChildEnd end = server_->stop(0);
+        server_.reset();
         if (end.signal == 0 && end.exit_code == 0) {
             log_info("idle for long enough: stopping");
             return stop_all();
@@ -212,7 +219,6 @@ std::optional<int> Supervisor::handle(Happened happened) {
     if (happened == Happened::WardenEnded) {
         const os::ChildEnd end = warden_->stop(0);
         warden_.reset();
-        if (server_) server_->stop(kOrphanGraceMs);
         return restart("cloister-warden", end);
     }
     return std::nullopt;
@@ -223,7 +229,7 @@ std::optional<int> Supervisor::restart(std::string_view program, const os::Child
     log_error("a program ended by itself", {{"name", std::string(program)},
                                             {"exit_code", std::to_string(end.exit_code)},
                                             {"signal", std::to_string(end.signal)}});
-    server_.reset();
+    failpoint_.clear();
     for (;;) {
         const auto pause = budget_.next(steady_ms());
         if (!pause) {
@@ -234,11 +240,11 @@ std::optional<int> Supervisor::restart(std::string_view program, const os::Child
         if (wait(*pause, os::Fd()) == Happened::StopAsked) return stop_all();
         Result<void> started;
         if (!warden_ || warden_->end()) started = start_warden();
-        if (started) started = start_server();
+        if (started && (!server_ || server_->end())) started = start_server();
+        if (started) started = record();
         if (started) return std::nullopt;
         if (started.error().kind == ErrorKind::Cancelled) return stop_all();
         log_error("starting again failed", {{"reason", started.error().message}});
-        server_.reset();
     }
 }
 

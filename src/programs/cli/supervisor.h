@@ -1,7 +1,7 @@
 // Supervisor: keeps the warden and cloisterd running, the warden first.
 //
-// A crashed cloisterd is started again alone; a crashed warden takes cloisterd with it and both
-// start again. A cloisterd that ends with 0 was idle for long enough: the service ends.
+// Each is started again alone when it crashes: sandboxes outlive a warden, and cloisterd finds the
+// new one. A cloisterd that ends with 0 was idle for long enough: the service ends.
 // Single-threaded: one poll over what can happen.
 #pragma once
 
@@ -66,6 +66,7 @@ class Supervisor {
     os::Pipe log_pipe_;
     std::optional<os::Child> warden_, server_;
     RestartBudget budget_;
+    std::string failpoint_;  // of a test (base/failpoint.h), until a program has died
 };
 
 // "http://127.0.0.1:8000" for what listens on "127.0.0.1:8000"; an address for all interfaces is

@@ -3,7 +3,7 @@
 // table and reads no file.
 //
 // Its end ends the nest with everything in it: it is the first process of the nest's pid namespace.
-// The end of the warden does not end it.
+// The end of the warden does not end it: it goes on, and serves the next one that connects.
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -30,21 +31,41 @@ namespace {
 
 constexpr size_t kFilterMax = 64 * limits::kKiB;
 
-void report_end(const os::Fd& socket, const os::ChildEnd& end) {
-    const NestReport report{.kind = NestReport::Ended,
-                            .pid = end.pid,
-                            .exit_code = end.exit_code,
-                            .signal = end.signal};
-    // Without a warden nobody needs to know; the next one asks for the processes themselves.
-    (void)os::send_with_fds(socket, {reinterpret_cast<const char*>(&report), sizeof(report)}, {});
+// The warden of now: the newest connection. A dead one stays until the next comes, and takes
+// nothing.
+struct Warden {
+    os::Fd connection;
+};
+
+Result<void> send_report(const Warden& warden, const NestReport& report,
+                         const std::vector<int>& fds) {
+    return os::send_with_fds(warden.connection,
+                             {reinterpret_cast<const char*>(&report), sizeof(report)}, fds);
 }
 
-void reap(const os::Fd& socket) {
-    while (const auto end = os::reap_one()) report_end(socket, *end);
+// A warden gets the log of the nest, which its predecessor may have read before.
+Result<void> welcome(Warden& warden, const os::Fd& listener, const os::Fd& log) {
+    auto accepted = TRY(os::accept_connection(listener));
+    if (!accepted) return {};
+    warden.connection = std::move(*accepted);
+    TRY_OK(os::set_blocking(warden.connection, os::Blocking::Yes));
+    return send_report(warden, {.kind = NestReport::Greeting}, {log.get()});
 }
 
-std::optional<Spawn> decode(os::Received message, const std::string& base_filter) {
-    Spawn spawn{.order = {}, .fds = std::move(message.fds), .base_filter = base_filter};
+void reap(const Warden& warden) {
+    while (const auto end = os::reap_one()) {
+        const NestReport report{.kind = NestReport::Ended,
+                                .pid = end->pid,
+                                .exit_code = end->exit_code,
+                                .signal = end->signal};
+        // Without a warden nobody needs to know; the next one looks at the processes themselves.
+        (void)send_report(warden, report, {});
+    }
+}
+
+std::optional<Spawn> decode(os::Received message, const std::string& base_filter, int warden) {
+    Spawn spawn{
+        .order = {}, .fds = std::move(message.fds), .base_filter = base_filter, .warden = warden};
     if (message.bytes.size() != sizeof(spawn.order)) return std::nullopt;
     std::memcpy(&spawn.order, message.bytes.data(), sizeof(spawn.order));
     if (!well_formed(spawn)) return std::nullopt;
@@ -52,10 +73,10 @@ std::optional<Spawn> decode(os::Received message, const std::string& base_filter
 }
 
 // False when the warden is gone.
-bool serve_one(const os::Fd& socket, const std::string& base_filter) {
-    auto message = os::receive_with_fds(socket, sizeof(SpawnOrder));
+bool serve_one(const os::Fd& connection, const std::string& base_filter) {
+    auto message = os::receive_with_fds(connection, sizeof(SpawnOrder));
     if (!message || message->bytes.empty()) return false;
-    const auto spawn = decode(std::move(*message), base_filter);
+    const auto spawn = decode(std::move(*message), base_filter, connection.get());
     if (!spawn) {
         log_error("a malformed order");
         return true;
@@ -70,30 +91,41 @@ bool serve_one(const os::Fd& socket, const std::string& base_filter) {
     return true;
 }
 
-void serve(const os::Fd& socket, const os::Fd& signals, const std::string& base_filter) {
-    std::array<pollfd, 2> polled = {pollfd{.fd = signals.get(), .events = POLLIN, .revents = 0},
-                                    pollfd{.fd = socket.get(), .events = POLLIN, .revents = 0}};
+struct Door {
+    os::Fd signals, listener, log;
+};
+
+void serve(const Door& door, const std::string& base_filter) {
+    Warden warden;
+    // poll skips negative descriptors: at first there is no connection.
+    std::array<pollfd, 3> polled = {
+        pollfd{.fd = door.signals.get(), .events = POLLIN, .revents = 0},
+        pollfd{.fd = door.listener.get(), .events = POLLIN, .revents = 0},
+        pollfd{.fd = -1, .events = POLLIN, .revents = 0}};
     for (;;) {
         if (::poll(polled.data(), polled.size(), -1) < 0) continue;
         if (polled[0].revents != 0) {
-            while (os::take_signal(signals) != 0) continue;
-            reap(socket);
+            while (os::take_signal(door.signals) != 0) continue;
+            reap(warden);
         }
-        if (polled[1].revents != 0 && !serve_one(socket, base_filter)) polled[1].fd = -1;
+        if (polled[2].revents != 0 && !serve_one(warden.connection, base_filter)) polled[2].fd = -1;
+        if (polled[1].revents == 0) continue;
+        const bool welcomed = welcome(warden, door.listener, door.log).has_value();
+        polled[2].fd = welcomed ? warden.connection.get() : -1;
     }
 }
 
 Result<void> run() {
-    const os::Fd socket(kReaperSocket);
+    Door door{.signals = {}, .listener = os::Fd(kReaperListener), .log = os::Fd(kReaperLog)};
     const os::Fd base_filter_file(kReaperBaseFilter);
     std::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_NAME,
             "cloister-reaper");  // executed from memory, it would be called by a number
-    const os::Fd signals = TRY(os::make_signal_fd({SIGCHLD}));
+    door.signals = TRY(os::make_signal_fd({SIGCHLD}));
     const std::string base_filter = TRY(os::read_all(base_filter_file, kFilterMax));
     TRY_OK(enter_nest_root());
     TRY_OK(keep_mapping_rights_only());
-    serve(socket, signals, base_filter);
+    serve(door, base_filter);
     return {};
 }
 

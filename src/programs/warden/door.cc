@@ -102,32 +102,42 @@ void Door::readable(uint64_t connection) {
 }
 
 void Door::handle(uint64_t connection, const Request& request) {
-    std::visit(
-        Overloaded{
-            [&](const HelloRequest& hello_request) { send(connection, hello(hello_request.tag)); },
-            [&](const CreateRequest& create) {
-                warden_.create(create.plan, answer_to(connection, create.tag));
-            },
-            [&](const DestroyRequest& destroy) {
-                warden_.destroy(destroy.sandbox, answer_to(connection, destroy.tag));
-            },
-            [&](const ListRequest& list) { send_list(connection, list.tag); },
-            [&](const UsageRequest& asked) {
-                auto usage = warden_.usage(asked.sandbox);
-                if (!usage) return send(connection, done(asked.tag, std::move(usage).error()));
-                usage->tag = asked.tag;
-                send(connection, *usage);
-            },
-            [&](const NarrowRequest& narrow) {
-                answer_to(connection, narrow.tag)(
-                    make_error(ErrorKind::Unimplemented, "limits cannot be narrowed yet"));
-            },
-            [&](const GrowPoolRequest& grow) {
-                answer_to(connection, grow.tag)(
-                    make_error(ErrorKind::Unimplemented, "the pool cannot be grown yet"));
-            },
-        },
-        request);
+    std::visit(Overloaded{
+                   [&](const HelloRequest& hello_request) {
+                       send(connection, hello(hello_request.tag));
+                       // What ended while this server did not listen.
+                       for (const EndedEvent& event : warden_.ended()) send(connection, event);
+                   },
+                   [&](const CreateRequest& create) {
+                       warden_.create(create.plan, answer_to(connection, create.tag));
+                   },
+                   [&](const DestroyRequest& destroy) {
+                       warden_.destroy(destroy.sandbox, answer_to(connection, destroy.tag));
+                   },
+                   [&](const ListRequest& list) { send_list(connection, list.tag); },
+                   [&](const UsageRequest& asked) {
+                       auto usage = warden_.usage(asked.sandbox);
+                       if (!usage)
+                           return send(connection, done(asked.tag, std::move(usage).error()));
+                       usage->tag = asked.tag;
+                       send(connection, *usage);
+                   },
+                   [&](const NarrowRequest& narrow) {
+                       answer_to(connection, narrow.tag)(
+                           make_error(ErrorKind::Unimplemented, "limits cannot be narrowed yet"));
+                   },
+                   [&](const GrowPoolRequest& grow) {
+                       const auto allowed = check_root(connection);
+                       if (!allowed) return answer_to(connection, grow.tag)(allowed);
+                       warden_.grow_pool(grow.bytes, answer_to(connection, grow.tag));
+                   },
+                   [&](const PoolRequest& asked) {
+                       auto reply = pool(asked.tag);
+                       if (!reply) return send(connection, done(asked.tag, reply.error()));
+                       send(connection, *reply);
+                   },
+               },
+               request);
 }
 
 void Door::send_list(uint64_t connection, uint64_t tag) {
@@ -149,6 +159,21 @@ HelloReply Door::hello(uint64_t tag) const {
         reply.pool_free = space->free;
     }
     return reply;
+}
+
+Result<PoolReply> Door::pool(uint64_t tag) const {
+    const jail::PoolSpace space = TRY(host_.host.pool.space());
+    return PoolReply{.tag = tag,
+                     .bytes = space.bytes,
+                     .free = space.free,
+                     .template_bytes = TRY(host_.host.pool.template_bytes())};
+}
+
+// The server may make and end sandboxes, but not take the host's disk.
+Result<void> Door::check_root(uint64_t connection) const {
+    const os::Peer peer = TRY(os::peer_of(connections_.at(connection)));
+    if (peer.uid == 0) return {};
+    return make_error(ErrorKind::PermissionDenied, "only root may do this");
 }
 
 Answer Door::answer_to(uint64_t connection, uint64_t tag) {

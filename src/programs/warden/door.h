@@ -30,6 +30,8 @@ class Door {
     void drop(uint64_t connection);
     Answer answer_to(uint64_t connection, uint64_t tag);
     HelloReply hello(uint64_t tag) const;
+    Result<PoolReply> pool(uint64_t tag) const;
+    Result<void> check_root(uint64_t connection) const;
 
     os::Poller& poller_;
     os::Fd listener_;

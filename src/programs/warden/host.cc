@@ -1,26 +1,29 @@
 #include "programs/warden/host.h"
 
-#include <algorithm>
+#include <chrono>
 #include <filesystem>
-#include <set>
+#include <thread>
 #include <utility>
 
-#include "base/ids.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "jail/id_range.h"
 #include "jail/import.h"
 #include "jail/seccomp.h"
-#include "os/btrfs.h"
 #include "os/file_lock.h"
+#include "os/launch.h"
 #include "os/memory_file.h"
 #include "os/mount.h"
+#include "os/socket.h"
 #include "wire/layout.h"
 
 namespace cloister::warden {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kLockWaitMs = 10'000;
 
 Result<void> make_directory(const std::string& path, fs::perms mode) {
     std::error_code failed;
@@ -37,6 +40,7 @@ constexpr fs::perms kReachable =
 Result<void> make_run_directories(const std::string& data) {
     TRY_OK(make_directory(layout::run_directory(data), kReachable));
     TRY_OK(make_directory(layout::agents_directory(data), kReachable));
+    TRY_OK(make_directory(layout::nests_directory(data), kPrivate));
     const std::string layers = layout::layers_directory(data);
     TRY_OK(make_directory(layers, kPrivate));
     TRY_OK(make_directory(layers + "/lower", kPrivate));
@@ -72,50 +76,26 @@ Result<uint32_t> probe_limits(const os::CgroupTree& cgroups) {
     return enforced;
 }
 
-// Kills every process of a former warden. A nest's reaper goes first: the rest of the nest dies
-// with it.
-Result<void> sweep_groups(const os::CgroupTree& cgroups) {
-    for (const std::string& group : cgroups.groups()) {
-        log_warn("removing what a former warden left", {{"nest", group}});
-        TRY_OK(cgroups.remove(jail::reaper_group(group)));
-        TRY_OK(cgroups.remove(group));
-    }
-    return {};
+// Whether a warden answers there: a helper that outlives its warden for a moment holds the
+// listener, too, so the one that made it is looked for.
+bool warden_serves(const std::string& data) {
+    const auto connection =
+        os::connect_unix(layout::warden_socket(data), os::SocketKind::SeqPacket);
+    if (!connection) return false;
+    const auto maker = os::peer_of(*connection);
+    return maker && os::mark_of(maker->pid);
 }
 
-Result<void> sweep_subvolumes(const jail::Pool& pool, const std::string& parent,
-                              std::string_view suffix) {
-    const os::Fd directory = TRY(pool.directory(parent));
-    for (const std::string& name : TRY(pool.list(parent))) {
-        if (name.ends_with(suffix)) TRY_OK(os::delete_subvolume(directory, name));
+// The lock of this data directory. A warden that was killed may have left helpers that hold it for
+// the moment in which they die; one that serves keeps it.
+Result<os::Fd> take_lock(const std::string& data) {
+    const int64_t deadline = steady_ms() + kLockWaitMs;
+    for (;;) {
+        auto lock = os::lock_file(layout::warden_lock(data));
+        if (lock || lock.error().kind != ErrorKind::FailedPrecondition) return lock;
+        if (warden_serves(data) || steady_ms() > deadline) return lock;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    return {};
-}
-
-Result<void> sweep_sockets(const std::string& data) {
-    std::error_code failed;
-    for (const auto& entry : fs::directory_iterator(layout::agents_directory(data), failed)) {
-        if (entry.path().extension() == ".sock") fs::remove(entry.path(), failed);
-    }
-    if (failed) return os_failure("removing old sockets", failed.value());
-    return {};
-}
-
-// Now that no process of a former warden is left, its sandboxes cannot go on: their files go too.
-// The journal knows them; what it does not know is found by name.
-Result<void> sweep_sandboxes(const jail::Host& host, Journal& journal) {
-    const JournalEntries leftovers = journal.entries();
-    for (const auto& [sandbox, entry] : leftovers) {
-        log_warn("removing a sandbox of a former warden",
-                 {{"sandbox", sandbox}, {"nest", entry.nest}});
-        TRY_OK(jail::remove_sandbox_objects(host, entry.nest, sandbox));
-        TRY_OK(journal.removed(sandbox));
-    }
-    TRY_OK(sweep_subvolumes(host.pool, jail::kSandboxes, ""));
-    TRY_OK(sweep_subvolumes(host.pool, jail::kSpools, ""));
-    TRY_OK(sweep_subvolumes(host.pool, jail::kTemplates, ".partial"));
-    TRY_OK(sweep_subvolumes(host.pool, jail::kRuntimes, ".partial"));
-    return sweep_sockets(host.data);
 }
 
 Result<std::string> read_reaper() {
@@ -137,9 +117,7 @@ Result<jail::NestTools> make_tools() {
 
 Result<os::CgroupTree> open_cgroups(const HostOptions& options) {
     os::CgroupLayout layout = TRY(os::detect_cgroups());
-    auto tree = TRY(os::CgroupTree::open(std::move(layout), cgroup_name(options)));
-    TRY_OK(sweep_groups(tree));
-    return tree;
+    return os::CgroupTree::open(std::move(layout), cgroup_name(options));
 }
 
 os::Fd try_quick_moves() {
@@ -153,7 +131,7 @@ os::Fd try_quick_moves() {
 
 Result<OpenHost> open_host(const HostOptions& options) {
     TRY_OK(make_run_directories(options.data));
-    os::Fd lock = TRY(os::lock_file(layout::warden_lock(options.data)));
+    os::Fd lock = TRY(take_lock(options.data));
     TRY_OK(jail::check_host_ids());
     // Before the mounts are our own: in a chroot, /proc/self/exe has another name afterwards.
     jail::NestTools tools = TRY(make_tools());
@@ -167,8 +145,10 @@ Result<OpenHost> open_host(const HostOptions& options) {
                            .pool = TRY(jail::Pool::mount(options.data)),
                            .runtime = {}},
                   .tools = std::move(tools),
-                  .journal = TRY(Journal::open(layout::warden_journal(options.data)))};
-    TRY_OK(sweep_sandboxes(open.host, open.journal));
+                  .journal = TRY(Journal::open(layout::warden_journal(options.data))),
+                  .recovered = {},
+                  .base_template = {}};
+    open.recovered = TRY(recover(open.host, open.journal));
     open.host.runtime = TRY(jail::import_runtime(open.host.pool, options.runtime)).id;
     open.base_template = TRY(open.host.pool.base_template());
     open.enforced = TRY(probe_limits(open.host.cgroups));

@@ -1,5 +1,5 @@
 // Opening what a warden works on: the data directory's lock, the mounts, the cgroups and the pool,
-// with everything removed that a killed warden left in them.
+// and what of a former warden lives in them.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 #include "jail/nest.h"
 #include "jail/sandbox_objects.h"
 #include "programs/warden/journal.h"
+#include "programs/warden/recover.h"
 
 namespace cloister::warden {
 
@@ -24,6 +25,7 @@ struct OpenHost {
     jail::Host host;
     jail::NestTools tools;
     Journal journal;
+    Recovered recovered;  // until the state machine takes it
     std::string base_template;
     uint32_t enforced = 0;  // bits of Limit
 };

@@ -1,6 +1,7 @@
 #include "programs/warden/journal.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <sstream>
@@ -13,20 +14,70 @@ namespace {
 
 constexpr size_t kJournalMax = 2 * limits::kJournalBytesMax;
 
-// "+ SANDBOX NEST SLOT" or "- SANDBOX"
-void apply_line(const std::string& line, JournalEntries& entries) {
-    std::istringstream words(line);
-    std::string mark, sandbox;
-    words >> mark >> sandbox;
-    if (!is_id(sandbox)) return;
-    if (mark == "-") entries.erase(sandbox);
-    JournalEntry entry;
-    if (mark == "+" && words >> entry.nest >> entry.slot && is_id(entry.nest))
-        entries[sandbox] = entry;
+bool read_id(std::istream& words, Id& id) {
+    std::string text;
+    words >> text;
+    const auto read = Id::from(text);
+    if (read) id = *read;
+    return read.has_value();
 }
 
-std::string line_of(std::string_view sandbox, const JournalEntry& entry) {
-    return "+ " + std::string(sandbox) + " " + entry.nest + " " + std::to_string(entry.slot) + "\n";
+void read_nest(const std::string& nest, std::istream& words, Book& book) {
+    NestEntry entry;
+    if (!read_id(words, entry.project) || !read_id(words, entry.template_revision)) return;
+    if (words >> entry.runtime >> entry.first_id && is_id(entry.runtime))
+        book.nests[nest] = std::move(entry);
+}
+
+void read_sandbox(const std::string& nest, std::istream& words, Book& book) {
+    const auto home = book.nests.find(nest);
+    SandboxEntry entry{.nest = nest};
+    JailPlan& plan = entry.plan;
+    if (home == book.nests.end() || !read_id(words, plan.sandbox)) return;
+    plan.project = home->second.project;
+    plan.template_revision = home->second.template_revision;
+    words >> entry.slot >> plan.cpu >> plan.memory_max >> plan.disk_max >>
+        plan.disk_bytes_per_second >> plan.disk_iops >> plan.pids_max >> plan.root_allowed;
+    if (words && entry.slot < limits::kNestSlots)
+        book.sandboxes[std::string(plan.sandbox.view())] = std::move(entry);
+}
+
+void set_progress(const std::string& sandbox, Progress progress, Book& book) {
+    const auto found = book.sandboxes.find(sandbox);
+    if (found != book.sandboxes.end()) found->second.progress = progress;
+}
+
+void apply_line(const std::string& line, Book& book) {
+    std::istringstream words(line);
+    std::string what, id;
+    words >> what >> id;
+    if (!is_id(id)) return;
+    if (what == "nest") read_nest(id, words, book);
+    if (what == "no-nest") book.nests.erase(id);
+    if (what == "making") read_sandbox(id, words, book);
+    if (what == "running") set_progress(id, Progress::Running, book);
+    if (what == "ending") set_progress(id, Progress::Ending, book);
+    if (what == "gone") book.sandboxes.erase(id);
+}
+
+std::string nest_line(std::string_view nest, const NestEntry& entry) {
+    return fmt::format("nest {} {} {} {} {}\n", nest, entry.project.view(),
+                       entry.template_revision.view(), entry.runtime, entry.first_id);
+}
+
+std::string making_line(const SandboxEntry& entry) {
+    const JailPlan& plan = entry.plan;
+    return fmt::format("making {} {} {} {} {} {} {} {} {} {}\n", entry.nest, plan.sandbox.view(),
+                       entry.slot, plan.cpu, plan.memory_max, plan.disk_max,
+                       plan.disk_bytes_per_second, plan.disk_iops, plan.pids_max,
+                       plan.root_allowed);
+}
+
+std::string sandbox_lines(std::string_view sandbox, const SandboxEntry& entry) {
+    std::string lines = making_line(entry);
+    if (entry.progress == Progress::Running) lines += fmt::format("running {}\n", sandbox);
+    if (entry.progress == Progress::Ending) lines += fmt::format("ending {}\n", sandbox);
+    return lines;
 }
 
 Result<os::Fd> open_for_appending(const std::string& path) {
@@ -35,13 +86,13 @@ Result<os::Fd> open_for_appending(const std::string& path) {
 
 }  // namespace
 
-JournalEntries parse_journal(std::string_view text) {
-    JournalEntries entries;
+Book parse_journal(std::string_view text) {
+    Book book;
     for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-        apply_line(std::string(text.substr(0, end)), entries);
+        apply_line(std::string(text.substr(0, end)), book);
         text.remove_prefix(end + 1);
     }
-    return entries;
+    return book;
 }
 
 Result<Journal> Journal::open(const std::string& path) {
@@ -52,27 +103,54 @@ Result<Journal> Journal::open(const std::string& path) {
     return journal;
 }
 
-Result<void> Journal::creating(std::string_view sandbox, const JournalEntry& entry) {
-    entries_[std::string(sandbox)] = entry;
-    return append(line_of(sandbox, entry));
+Result<void> Journal::making_nest(const std::string& nest, const NestEntry& entry) {
+    book_.nests[nest] = entry;
+    auto written = append(nest_line(nest, entry));
+    if (!written) book_.nests.erase(nest);
+    return written;
 }
 
-Result<void> Journal::removed(std::string_view sandbox) {
-    entries_.erase(std::string(sandbox));
-    return append("- " + std::string(sandbox) + "\n");
+Result<void> Journal::nest_gone(const std::string& nest) {
+    book_.nests.erase(nest);
+    return append("no-nest " + nest + "\n");
 }
 
-Result<void> Journal::append(std::string_view line) {
+Result<void> Journal::making(const std::string& nest, uint32_t slot, const JailPlan& plan) {
+    const SandboxEntry entry{.nest = nest, .slot = slot, .plan = plan};
+    const std::string sandbox(plan.sandbox.view());
+    book_.sandboxes[sandbox] = entry;
+    auto written = append(making_line(entry));
+    if (!written) book_.sandboxes.erase(sandbox);
+    return written;
+}
+
+Result<void> Journal::running(std::string_view sandbox) {
+    set_progress(std::string(sandbox), Progress::Running, book_);
+    return append(fmt::format("running {}\n", sandbox));
+}
+
+Result<void> Journal::ending(std::string_view sandbox) {
+    set_progress(std::string(sandbox), Progress::Ending, book_);
+    return append(fmt::format("ending {}\n", sandbox));
+}
+
+Result<void> Journal::gone(std::string_view sandbox) {
+    book_.sandboxes.erase(std::string(sandbox));
+    return append(fmt::format("gone {}\n", sandbox));
+}
+
+Result<void> Journal::append(const std::string& line) {
     if (bytes_ + line.size() > limits::kJournalBytesMax) return compact();  // it says the same
     TRY_OK(os::write_all(file_, line));
     bytes_ += line.size();
     return {};
 }
 
-// Writes the entries beside the old book and puts the new one in its place.
+// Writes the book beside the old file and puts the new one in its place.
 Result<void> Journal::compact() {
     std::string text;
-    for (const auto& [sandbox, entry] : entries_) text += line_of(sandbox, entry);
+    for (const auto& [nest, entry] : book_.nests) text += nest_line(nest, entry);
+    for (const auto& [sandbox, entry] : book_.sandboxes) text += sandbox_lines(sandbox, entry);
     const std::string fresh = path_ + ".new";
     std::error_code failed;
     std::filesystem::remove(fresh, failed);

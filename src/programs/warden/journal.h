@@ -1,9 +1,12 @@
-// The warden's book of host objects: one line for each sandbox that it began to make and each that
-// is gone. What a killed warden left behind stands in it.
+// The warden's book of host objects: each nest and each sandbox, and how far its life has come. A
+// line is written before the step that it names, so whatever a killed warden left stands in it.
 //
-// Lines are appended without fsync: they are there after a kill -9, and a power cut takes every
-// process, cgroup and mount with it, while files are found by their names. A book that has become
-// long is written anew.
+//     nest NEST PROJECT REVISION RUNTIME FIRST_ID        making NEST SANDBOX SLOT and its plan
+//     no-nest NEST                                        running | ending | gone SANDBOX
+//
+// Lines are appended without fsync (measured: 1 µs each, where fdatasync takes 0.1 to 4 ms): they
+// are there after a kill -9, and a power cut takes every process, cgroup and mount with it, while
+// files are found by their names. A book that has become long is written anew.
 #pragma once
 
 #include <map>
@@ -11,41 +14,58 @@
 #include <string_view>
 
 #include "os/fd.h"
+#include "wire/warden.h"
 
 namespace cloister::warden {
 
-struct JournalEntry {
+struct NestEntry {
+    Id project;
+    Id template_revision;
+    std::string runtime;
+    uint32_t first_id = 0;  // of its host ids
+};
+
+enum class Progress { Making, Running, Ending };
+
+struct SandboxEntry {
     std::string nest;
     uint32_t slot = 0;
+    Progress progress = Progress::Making;
+    JailPlan plan;  // its project and template are those of the nest
 };
-using JournalEntries = std::map<std::string, JournalEntry>;  // by sandbox id
 
-// The sandboxes that were made and are not gone. A last line that was torn by a kill counts as not
-// written; so does any other that is not of ours.
-JournalEntries parse_journal(std::string_view text);
+struct Book {
+    std::map<std::string, NestEntry> nests;
+    std::map<std::string, SandboxEntry> sandboxes;
+};
+
+// What was made and is not gone. A last line that was torn by a kill counts as not written; so does
+// any other that is not of ours, and a sandbox whose nest was never written.
+Book parse_journal(std::string_view text);
 
 class Journal {
   public:
     // Opens or makes the file and reads what is left in it.
     static Result<Journal> open(const std::string& path);
-    // Sandboxes that were made and are not gone; right after open(), those of a former warden.
-    const JournalEntries& entries() const { return entries_; }
+    // What was made and is not gone; right after open(), the former warden's.
+    const Book& book() const { return book_; }
 
-    Result<void> creating(std::string_view sandbox, const JournalEntry& entry);
-    Result<void> removed(std::string_view sandbox);
+    Result<void> making_nest(const std::string& nest, const NestEntry& entry);
+    Result<void> nest_gone(const std::string& nest);
+    Result<void> making(const std::string& nest, uint32_t slot, const JailPlan& plan);
+    Result<void> running(std::string_view sandbox);
+    Result<void> ending(std::string_view sandbox);
+    Result<void> gone(std::string_view sandbox);
 
   private:
-    Journal(std::string path, os::Fd file, JournalEntries entries, size_t bytes)
-        : path_(std::move(path)),
-          file_(std::move(file)),
-          entries_(std::move(entries)),
-          bytes_(bytes) {}
-    Result<void> append(std::string_view line);
+    Journal(std::string path, os::Fd file, Book book, size_t bytes)
+        : path_(std::move(path)), file_(std::move(file)), book_(std::move(book)), bytes_(bytes) {}
+    Result<void> append(const std::string& line);
     Result<void> compact();
 
     std::string path_;
     os::Fd file_;
-    JournalEntries entries_;
+    Book book_;
     size_t bytes_;  // of the file
 };
 

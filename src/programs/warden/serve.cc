@@ -41,12 +41,13 @@ Result<void> serve(const HostOptions& options) {
     OpenHost host = TRY(open_host(options));
     os::Poller poller;
     Warden warden(poller, host.host, host.tools, host.journal);
+    warden.adopt(std::move(host.recovered));
     Door door(poller, TRY(Door::listen(host.host)), host, warden);
     bool stop_asked = false;
     poller.watch(signals, [&] {
         while (const int signal = os::take_signal(signals))
             stop_asked = stop_asked || asks_to_stop(signal);
-        while (const auto end = os::reap_one()) warden.child_ended(*end);
+        while (os::reap_one()) continue;  // helpers and nests: their descriptors tell more
     });
     log_info("serving", {{"base_template", host.base_template}, {"runtime", host.host.runtime}});
     TRY_OK(poll_until(poller, warden, [&] { return stop_asked; }));

@@ -14,8 +14,11 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <thread>
 
+#include "base/ids.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "os/loop_device.h"
@@ -60,6 +63,14 @@ std::vector<pid_t> processes_in(const std::string& leaf) {
     return processes;
 }
 
+std::vector<std::string> names_in(const std::string& directory) {
+    std::vector<std::string> names;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(directory, failed))
+        names.push_back(entry.path().filename());
+    return names;
+}
+
 class WardenTest : public testing::Test {
   protected:
     static void SetUpTestSuite() {
@@ -92,16 +103,19 @@ class WardenTest : public testing::Test {
         EXPECT_FALSE(loop_there(layout::pool_image(data())));
         EXPECT_FALSE(fs::exists(group_directory()));
         EXPECT_TRUE(fs::is_empty(layout::agents_directory(data())));
+        EXPECT_TRUE(fs::is_empty(layout::nests_directory(data())));
         EXPECT_FALSE(fs::exists(layout::warden_socket(data())));
     }
 
-    void start() {
+    void start(const std::string& failpoint = "") {
         warden_ = ::fork();
         ASSERT_GE(warden_, 0);
         if (warden_ == 0) {
+            ::setpgid(0, 0);  // a failpoint ends the process group
+            ::setenv("CLOISTER_FAILPOINT", failpoint.c_str(), 1);
             log_open("cloister-warden", LogLevel::Error);
             const auto served = serve(
-                {.data = data(), .runtime = runtime(), .instance = kName, .server_uid = kServer});
+                {.data = data(), .runtime = runtime_, .instance = kName, .server_uid = kServer});
             if (!served) log_error(served.error().message);
             ::_exit(served ? 0 : 1);
         }
@@ -111,7 +125,8 @@ class WardenTest : public testing::Test {
         for (int i = 0; i < 1000 && !connection_.open(); ++i) {
             auto connected =
                 os::connect_unix(layout::warden_socket(data()), os::SocketKind::SeqPacket);
-            if (connected)
+            // A dying helper of the former warden may hold its listener for a moment.
+            if (connected && os::peer_of(*connected)->pid == warden_)
                 connection_ = std::move(*connected);
             else
                 std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -122,6 +137,14 @@ class WardenTest : public testing::Test {
         ::kill(std::exchange(warden_, -1), signal);
         int status = 0;
         ::waitpid(-1, &status, 0);
+        connection_.reset();
+        return status;
+    }
+
+    // It has died by itself, of a failpoint.
+    int await_death() {
+        int status = 0;
+        ::waitpid(std::exchange(warden_, -1), &status, 0);
         connection_.reset();
         return status;
     }
@@ -190,12 +213,32 @@ class WardenTest : public testing::Test {
         }
     }
 
+    static std::vector<pid_t> agents_of(const Id& sandbox) {
+        std::vector<pid_t> agents;
+        for (const auto& nest : names_in(group_directory())) {
+            std::ifstream file(group_directory() + "/" + nest + "/" + std::string(sandbox.view()) +
+                               "/agent/cgroup.procs");
+            for (pid_t process = 0; file >> process;) agents.push_back(process);
+        }
+        return agents;
+    }
+    // Sockets and subvolumes of sandboxes. The pool is seen by the warden only.
+    std::vector<std::string> objects() const {
+        std::vector<std::string> all = names_in(layout::agents_directory(data()));
+        const std::string pool =
+            "/proc/" + std::to_string(warden_) + "/root" + layout::pool_directory(data());
+        for (const char* parent : {jail::kSandboxes, jail::kSpools})
+            std::ranges::copy(names_in(pool + "/" + parent), std::back_inserter(all));
+        return all;
+    }
+
     static std::string root() { return "/tmp/cloister-warden-" + kName; }
     static std::string data() { return root() + "/data"; }
     static std::string runtime() {
         return fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "runtime";
     }
 
+    std::string runtime_ = runtime();
     pid_t warden_ = -1;
     os::Fd connection_;
     Id project_ = *Id::from(new_id());
@@ -297,17 +340,171 @@ TEST_F(WardenTest, KeepsProjectsInNestsOfTheirOwn) {
     EXPECT_EQ(processes_in("reaper").size(), 2u);
 }
 
-TEST_F(WardenTest, SweepsWhatAKilledWardenLeft) {
-    ASSERT_TRUE(create(plan()) && create(plan()));
-    const auto agents = processes_in("agent");
+TEST_F(WardenTest, TakesOverTheSandboxesOfAKilledWarden) {
+    const JailPlan first = plan(), second = plan();
+    ASSERT_TRUE(create(first) && create(second));
+    const auto agents = processes_in("agent"), reapers = processes_in("reaper");
     ASSERT_EQ(agents.size(), 2u);
+    for (int times = 0; times < 2; ++times) {  // the second one finds what was taken over
+        stop(SIGKILL);
+        start();
+        EXPECT_EQ(count(), 2u);
+        EXPECT_EQ(processes_in("agent"), agents) << "the same processes";
+    }
+    EXPECT_NE(agent_hello(first.sandbox).find(R"("ok":true)"), std::string::npos);
+    send(UsageRequest{.tag = 5, .sandbox = first.sandbox});
+    EXPECT_TRUE(receive_as<UsageReply>());
+    EXPECT_EQ(create(first).error().kind, ErrorKind::AlreadyExists);
+
+    const JailPlan third = plan();
+    ASSERT_TRUE(create(third)) << "in the same nest, in a slot of its own";
+    EXPECT_EQ(processes_in("reaper"), reapers);
+    EXPECT_NE(agent_hello(third.sandbox).find(R"("ok":true)"), std::string::npos);
+    EXPECT_TRUE(destroy(second.sandbox));
+    EXPECT_EQ(processes_in("agent").size(), 2u);
+
+    ::kill(agents_of(first.sandbox).front(), SIGKILL);
+    const auto ended = receive_as<EndedEvent>();
+    ASSERT_TRUE(ended) << "its nest tells the new warden";
+    EXPECT_EQ(ended->sandbox, first.sandbox);
+    EXPECT_EQ(ended->signal, static_cast<uint32_t>(SIGKILL));
+    EXPECT_TRUE(destroy(first.sandbox) && destroy(third.sandbox));
+    EXPECT_EQ(objects(), std::vector<std::string>());
+}
+
+TEST_F(WardenTest, TellsOfWhatEndedWhileThereWasNoWarden) {
+    const JailPlan living = plan(), dead = plan();
+    JailPlan elsewhere = plan();
+    elsewhere.project = *Id::from(new_id());
+    ASSERT_TRUE(create(living) && create(dead));
+    const auto first_nest = processes_in("reaper");
+    ASSERT_TRUE(create(elsewhere));
     stop(SIGKILL);
-    EXPECT_EQ(::kill(agents.front(), 0), 0) << "sandboxes do not hang from the warden";
+    ::kill(agents_of(dead.sandbox).front(), SIGKILL);
+    for (const pid_t reaper : processes_in("reaper")) {
+        if (reaper != first_nest.front()) ::kill(reaper, SIGKILL);
+    }
+    while (processes_in("agent").size() > 1)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    start();
+    send(HelloRequest{.tag = 9});
+    ASSERT_TRUE(receive_as<HelloReply>());
+    std::set<Id> ended;
+    for (int i = 0; i < 2; ++i) {
+        const auto event = receive_as<EndedEvent>();
+        ASSERT_TRUE(event);
+        ended.insert(event->sandbox);
+    }
+    EXPECT_EQ(ended, (std::set<Id>{dead.sandbox, elsewhere.sandbox}));
+    EXPECT_EQ(count(), 3u) << "their files are kept until they are destroyed";
+    EXPECT_TRUE(destroy(dead.sandbox) && destroy(elsewhere.sandbox));
+    EXPECT_EQ(count(), 1u);
+    EXPECT_NE(agent_hello(living.sandbox).find("ok"), std::string::npos);
+    EXPECT_TRUE(create(elsewhere)) << "in a new nest";
+}
+
+TEST_F(WardenTest, KeepsANestOfAnEarlierRuntimeUntilItsLastSandboxIsGone) {
+    const JailPlan old = plan(), fresh = plan();
+    ASSERT_TRUE(create(old));
+    const auto old_nest = processes_in("reaper");
+    stop(SIGKILL);
+    runtime_ = root() + "/runtime";
+    fs::copy(runtime(), runtime_, fs::copy_options::recursive);
+    std::ofstream(runtime_ + "/kernels/newer") << "newer";
+    start();
+    EXPECT_NE(agent_hello(old.sandbox).find(R"("ok":true)"), std::string::npos);
+    ASSERT_TRUE(create(fresh));
+    EXPECT_EQ(processes_in("reaper").size(), 2u) << "the new runtime has a nest of its own";
+    EXPECT_TRUE(destroy(old.sandbox));
+    for (int i = 0; i < 500 && processes_in("reaper").size() > 1; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_EQ(processes_in("reaper").size(), 1u);
+    EXPECT_NE(processes_in("reaper"), old_nest);
+    EXPECT_NE(agent_hello(fresh.sandbox).find(R"("ok":true)"), std::string::npos);
+}
+
+TEST_F(WardenTest, RemovesWhatNoBookNames) {
+    const JailPlan wanted = plan();
+    ASSERT_TRUE(create(wanted));
+    stop(SIGKILL);
+    fs::remove(layout::warden_journal(data()));
     start();
     EXPECT_EQ(count(), 0u);
-    EXPECT_NE(::kill(agents.front(), 0), 0);
-    EXPECT_TRUE(fs::is_empty(layout::agents_directory(data())));
+    EXPECT_TRUE(processes_in("agent").empty());
+    EXPECT_EQ(objects(), std::vector<std::string>());
+    EXPECT_TRUE(create(wanted)) << "nothing stands in its way";
+}
+
+// Where a warden dies while it makes a sandbox, and whether the next one finds it alive.
+class DiesWhileMaking : public WardenTest,
+                        public testing::WithParamInterface<std::pair<const char*, size_t>> {};
+
+TEST_P(DiesWhileMaking, AndTheNextOneClearsUp) {
+    const auto [place, alive] = GetParam();
+    stop(SIGTERM);
+    start(place);
+    const JailPlan wanted = plan();
+    EXPECT_FALSE(create(wanted)) << "nobody answered";
+    EXPECT_EQ(await_death(), SIGKILL);
+    start();
+    EXPECT_EQ(count(), alive);
+    EXPECT_EQ(processes_in("agent").size(), alive);
+    EXPECT_EQ(objects().size(), 3 * alive) << "socket, files, spool";
+    EXPECT_EQ(create(wanted).has_value(), alive == 0);
     EXPECT_TRUE(create(plan()));
+    EXPECT_TRUE(destroy(wanted.sandbox));
+    EXPECT_EQ(count(), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Steps, DiesWhileMaking,
+    testing::Values(std::pair("warden:after_nest_journal", 0),
+                    std::pair("warden:after_nest_groups", 0),
+                    std::pair("warden:after_nest_start", 0), std::pair("warden:after_journal", 0),
+                    std::pair("warden:after_groups", 0), std::pair("warden:after_listener", 0),
+                    std::pair("warden:after_files", 0), std::pair("warden:after_order", 0),
+                    std::pair("warden:before_running", 0), std::pair("warden:after_running", 1)));
+
+class DiesWhileRemoving : public WardenTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(DiesWhileRemoving, AndTheNextOneGoesOn) {
+    stop(SIGTERM);
+    start(GetParam());
+    const JailPlan wanted = plan(), neighbour = plan();
+    ASSERT_TRUE(create(wanted) && create(neighbour));
+    EXPECT_FALSE(destroy(wanted.sandbox)) << "nobody answered";
+    EXPECT_EQ(await_death(), SIGKILL);
+    start();
+    EXPECT_EQ(count(), 1u);
+    EXPECT_EQ(objects().size(), 3u) << "those of the neighbour";
+    EXPECT_NE(agent_hello(neighbour.sandbox).find("ok"), std::string::npos);
+    EXPECT_TRUE(create(wanted)) << "nothing stands in its way";
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, DiesWhileRemoving,
+                         testing::Values("warden:after_ending", "warden:after_socket_removed",
+                                         "warden:after_groups_removed",
+                                         "warden:after_spool_removed", "warden:after_removed",
+                                         "warden:after_gone"));
+
+TEST_F(WardenTest, SaysHowFullThePoolIsAndGrowsIt) {
+    send(PoolRequest{.tag = 4});
+    const auto before = receive_as<PoolReply>();
+    ASSERT_TRUE(before);
+    EXPECT_EQ(before->tag, 4u);
+    EXPECT_LT(before->free, before->bytes);
+    send(GrowPoolRequest{.tag = 5, .bytes = before->bytes});
+    EXPECT_EQ(done().error().kind, ErrorKind::InvalidArgument);
+    const uint64_t wanted = before->bytes + 128 * limits::kMiB;
+    send(GrowPoolRequest{.tag = 6, .bytes = wanted});
+    send(GrowPoolRequest{.tag = 7, .bytes = wanted});
+    const auto first = receive_as<DoneReply>(), second = receive_as<DoneReply>();
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ(first->tag, 7u);
+    EXPECT_EQ(result_of(*first).error().kind, ErrorKind::FailedPrecondition) << "one at a time";
+    EXPECT_TRUE(result_of(*second)) << result_of(*second).error().message;
+    send(PoolRequest{.tag = 8});
+    EXPECT_EQ(receive_as<PoolReply>()->bytes, wanted);
 }
 
 TEST_F(WardenTest, MakesManyAtOnceAlsoThoseThatAreCalledOff) {

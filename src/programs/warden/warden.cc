@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/failpoint.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
@@ -42,7 +43,34 @@ Warden::Warden(os::Poller& poller, const jail::Host& host, const jail::NestTools
       host_(host),
       journal_(journal),
       helpers_(poller),
-      nests_(host.cgroups, tools) {}
+      nests_(host, tools, journal) {}
+
+void Warden::adopt(Recovered recovered) {
+    for (Nest& nest : recovered.nests) watch_nest(nests_.add(std::move(nest)));
+    for (RecoveredSandbox& sandbox : recovered.sandboxes) adopt_sandbox(std::move(sandbox));
+    nests_.retire_idle();
+}
+
+void Warden::adopt_sandbox(RecoveredSandbox recovered) {
+    const Id id = recovered.plan.sandbox;
+    Nest* nest = nests_.find(recovered.nest);
+    if (nest != nullptr) nest->slots.set(recovered.slot);
+    Sandbox& sandbox = sandboxes_[id];
+    sandbox.plan = recovered.plan;
+    sandbox.nest = std::move(recovered.nest);
+    sandbox.slot = recovered.slot;
+    sandbox.state = recovered.process ? State::Running : State::Ended;
+    sandbox.processes_gone = !recovered.process;
+    if (!recovered.process) return;
+    sandbox.init = std::move(recovered.process->pidfd);
+    sandbox.nest_pid = recovered.process->number_in_parent;
+}
+
+// A journal that cannot be written is no reason to stop: what it lacks is found by name.
+void Warden::note(const Result<void>& written) {
+    if (written) return;
+    log_error("the journal cannot be written", {{"error", written.error().message}});
+}
 
 Warden::Sandbox* Warden::find(const Id& id) {
     const auto found = sandboxes_.find(id);
@@ -68,6 +96,11 @@ Result<void> Warden::begin(const JailPlan& plan, Answer& answer) {
     Nest* nest = TRY(nests_.for_plan(plan));
     if (!nest->watched) watch_nest(*nest);
     const uint32_t slot = Nests::take_slot(*nest);
+    if (auto written = journal_.making(nest->id, slot, plan); !written) {
+        Nests::free_slot(*nest, slot);
+        return std::move(written).error();
+    }
+    failpoint("warden:after_journal");
     Sandbox& sandbox = sandboxes_[plan.sandbox];
     sandbox = {.plan = plan,
                .nest = nest->id,
@@ -75,11 +108,6 @@ Result<void> Warden::begin(const JailPlan& plan, Answer& answer) {
                .create_deadline_ms = steady_ms() + limits::kSandboxCreateTimeoutMs,
                .ready = std::move(ready.read),
                .created = std::exchange(answer, nullptr)};
-    if (const auto written =
-            journal_.creating(plan.sandbox.view(), {.nest = nest->id, .slot = slot});
-        !written) {
-        log_error("the journal cannot be written", {{"error", written.error().message}});
-    }
     poller_.watch(sandbox.ready, [this, id = plan.sandbox] { ready_readable(id); });
     make_objects(sandbox, *nest, std::move(ready.write));
     return {};
@@ -128,14 +156,19 @@ void Warden::ready_readable(const Id& id) {
         if (!sandbox->init.open()) sandbox->processes_gone = true;
         return fail(*sandbox, ready.error());
     }
+    failpoint("warden:before_running");
     sandbox->state = State::Running;
+    note(journal_.running(id.view()));
+    failpoint("warden:after_running");
     give(sandbox->created, {});
     if (sandbox->doomed) settle(*sandbox);
 }
 
 void Warden::fail(Sandbox& sandbox, const Error& error) {
     give(sandbox.created, error);
+    if (!sandbox.doomed) note(journal_.ending(sandbox.plan.sandbox.view()));
     sandbox.doomed = true;
+    failpoint("warden:after_ending");
     settle(sandbox);
 }
 
@@ -177,12 +210,12 @@ void Warden::objects_removed(const Id& id, const Result<void>& result) {
     const auto found = sandboxes_.find(id);
     if (found == sandboxes_.end()) return;
     auto destroyed = std::move(found->second.destroyed);
+    failpoint("warden:after_removed");
     if (result) {
         if (Nest* nest = nests_.find(found->second.nest))
             Nests::free_slot(*nest, found->second.slot);
-        if (const auto written = journal_.removed(id.view()); !written) {
-            log_error("the journal cannot be written", {{"error", written.error().message}});
-        }
+        note(journal_.gone(id.view()));
+        failpoint("warden:after_gone");
         sandboxes_.erase(found);
         nests_.retire_idle();
     } else {
@@ -201,17 +234,17 @@ void Warden::processes_ended(Sandbox& sandbox, const os::ChildEnd& end) {
     log_warn("a sandbox ended by itself", {{"sandbox", std::string(sandbox.plan.sandbox.view())},
                                            {"signal", std::to_string(end.signal)},
                                            {"exit_code", std::to_string(end.exit_code)}});
-    if (tell_ended_) {
-        tell_ended_({.sandbox = sandbox.plan.sandbox,
-                     .signal = static_cast<uint32_t>(end.signal),
-                     .exit_code = static_cast<uint32_t>(end.exit_code)});
-    }
+    sandbox.end = {.sandbox = sandbox.plan.sandbox,
+                   .signal = static_cast<uint32_t>(end.signal),
+                   .exit_code = static_cast<uint32_t>(end.exit_code)};
+    if (tell_ended_) tell_ended_(sandbox.end);
 }
 
 // --- Nests ---
 
 void Warden::watch_nest(Nest& nest) {
     nest.watched = true;
+    poller_.watch(nest.process.pidfd.fd(), [this, id = nest.id] { nest_ended(*nests_.find(id)); });
     poller_.watch(nest.process.socket, [this, id = nest.id] { drain_reports(*nests_.find(id)); });
     poller_.watch(nest.process.log, [this, id = nest.id] { drain_log(*nests_.find(id)); });
 }
@@ -220,7 +253,7 @@ void Warden::drain_reports(Nest& nest) {
     for (;;) {
         auto message = os::receive_with_fds(nest.process.socket, sizeof(jail::NestReport));
         if (!message && message.error().os_error == EAGAIN) return;
-        // The reaper is dead; its end is reaped as a child's.
+        // The reaper is dead; its pidfd tells.
         if (!message || message->bytes.empty()) return poller_.unwatch(nest.process.socket);
         nest_report(nest.id, std::move(*message));
     }
@@ -233,6 +266,7 @@ void Warden::nest_report(const std::string& nest, os::Received message) {
     if (report.kind == jail::NestReport::Born && message.fds.size() == 1) {
         return born(nest, report, std::move(message.fds.front()));
     }
+    if (report.kind != jail::NestReport::Ended) return;
     for (auto& [id, sandbox] : sandboxes_) {
         if (sandbox.nest != nest || sandbox.nest_pid != report.pid || sandbox.processes_gone)
             continue;
@@ -269,21 +303,12 @@ void Warden::drain_log(Nest& nest) {
     }
 }
 
-void Warden::child_ended(const os::ChildEnd& end) {
-    Nest* nest = nests_.find_process(end.pid);
-    if (nest == nullptr) return;  // a helper: its pipe tells more
-    if (!nest->retiring) {
-        log_error("a nest died", {{"nest", nest->id},
-                                  {"signal", std::to_string(end.signal)},
-                                  {"exit_code", std::to_string(end.exit_code)}});
-    }
-    nest_ended(*nest);
-}
-
 void Warden::nest_ended(Nest& nest) {
     const std::string id = nest.id;
+    if (!nest.retiring) log_error("a nest died", {{"nest", id}});
     drain_reports(nest);
     drain_log(nest);
+    poller_.unwatch(nest.process.pidfd.fd());
     poller_.unwatch(nest.process.socket);
     poller_.unwatch(nest.process.log);
     nests_.forget(id);
@@ -292,11 +317,11 @@ void Warden::nest_ended(Nest& nest) {
             processes_ended(sandbox, {.pid = 0, .exit_code = 0, .signal = SIGKILL});
         }
     }
-    helpers_.run([this, id] { return host_.cgroups.remove(id); },
-                 [id](const Result<void>& removed) {
-                     if (!removed)
-                         log_error("a nest's groups are still there",
-                                   {{"nest", id}, {"error", removed.error().message}});
+    helpers_.run([this, id] { return jail::remove_nest_objects(host_, id); },
+                 [this, id](const Result<void>& removed) {
+                     if (removed) return note(journal_.nest_gone(id));
+                     log_error("a nest's groups are still there",
+                               {{"nest", id}, {"error", removed.error().message}});
                  });
 }
 
@@ -307,6 +332,16 @@ std::vector<Id> Warden::list() const {
     ids.reserve(sandboxes_.size());
     for (const auto& [id, sandbox] : sandboxes_) ids.push_back(id);
     return ids;
+}
+
+std::vector<EndedEvent> Warden::ended() const {
+    std::vector<EndedEvent> events;
+    for (const auto& [id, sandbox] : sandboxes_) {
+        if (sandbox.state != State::Ended) continue;
+        events.push_back(sandbox.end);
+        events.back().sandbox = id;
+    }
+    return events;
 }
 
 Result<UsageReply> Warden::usage(const Id& id) const {
@@ -326,6 +361,19 @@ Result<UsageReply> Warden::usage(const Id& id) const {
         host_.pool.directory(std::string(jail::kSandboxes) + "/" + std::string(id.view()));
     if (files) usage.disk_bytes = TRY(os::used_bytes(*files));
     return usage;
+}
+
+void Warden::grow_pool(uint64_t bytes, Answer answer) {
+    if (pool_grows_) {
+        return answer(make_error(ErrorKind::FailedPrecondition,
+                                 "the pool grows already: try again when it has"));
+    }
+    pool_grows_ = true;
+    helpers_.run([this, bytes] { return host_.pool.grow(bytes); },
+                 [this, answer = std::move(answer)](const Result<void>& grown) {
+                     pool_grows_ = false;
+                     answer(grown);
+                 });
 }
 
 int Warden::check_deadlines() {

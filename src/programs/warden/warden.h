@@ -6,6 +6,9 @@
 //   destroy, or a failed step: killed at once, then ─► Removing (a helper) ─► forgotten  ◄────
 //   Ended (by itself)
 //
+// What lives when a warden is killed, the next one takes over (recover.h) and goes on with: here
+// those sandboxes begin as Running, or as Ended if they ended meanwhile.
+//
 // Nothing here waits: slow steps run in helpers, and every function returns at once.
 // Single-threaded.
 #pragma once
@@ -22,6 +25,7 @@
 #include "programs/warden/helpers.h"
 #include "programs/warden/journal.h"
 #include "programs/warden/nests.h"
+#include "programs/warden/recover.h"
 #include "wire/warden.h"
 
 namespace cloister::warden {
@@ -32,6 +36,8 @@ class Warden {
   public:
     Warden(os::Poller& poller, const jail::Host& host, const jail::NestTools& tools,
            Journal& journal);
+    // Takes over what a former warden left alive.
+    void adopt(Recovered recovered);
     Warden(const Warden&) = delete;
     Warden& operator=(const Warden&) = delete;
 
@@ -41,10 +47,12 @@ class Warden {
     void create(const JailPlan& plan, Answer answer);
     void destroy(const Id& sandbox, Answer answer);
     std::vector<Id> list() const;
+    // Those that ended by themselves and were not destroyed yet.
+    std::vector<EndedEvent> ended() const;
     Result<UsageReply> usage(const Id& sandbox) const;
+    // FailedPrecondition while it grows already.
+    void grow_pool(uint64_t bytes, Answer answer);
 
-    // A child of this process has died.
-    void child_ended(const os::ChildEnd& end);
     // Gives up creates that take too long; answers the milliseconds until the next one would, or
     // -1.
     int check_deadlines();
@@ -61,6 +69,7 @@ class Warden {
         State state = State::Making;
         bool doomed = false;  // to be removed, whatever it reaches
         bool processes_gone = false;
+        EndedEvent end;  // of one that ended by itself
         int64_t create_deadline_ms = 0;
         os::Fd ready;          // read end of its ready pipe, while Making or Starting
         os::Pidfd init;        // from its birth on
@@ -69,6 +78,8 @@ class Warden {
         std::vector<Answer> destroyed;
     };
 
+    void adopt_sandbox(RecoveredSandbox recovered);
+    void note(const Result<void>& written);
     Result<void> begin(const JailPlan& plan, Answer& answer);
     void make_objects(Sandbox& sandbox, const Nest& nest, os::Fd ready);
     void objects_made(const Id& id, const Result<void>& result);
@@ -95,6 +106,7 @@ class Warden {
     std::map<Id, Sandbox> sandboxes_;
     std::function<void(const EndedEvent&)> tell_ended_;
     bool stopping_ = false;
+    bool pool_grows_ = false;
 };
 
 }  // namespace cloister::warden
