@@ -190,6 +190,31 @@ Task<Result<std::vector<std::string>>> WardenClient::list() {
     co_return out;
 }
 
+Task<Result<warden::UsageReply>> WardenClient::usage(std::string sandbox) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::UsageRequest request{.tag = tag, .sandbox = *id};
+    const auto replies = co_await ask(tag, warden::encode(warden::Request(request)));
+    if (!replies) co_return replies.error();
+    const auto* usage =
+        replies->empty() ? nullptr : std::get_if<warden::UsageReply>(&replies->front());
+    if (usage == nullptr) co_return make_error(ErrorKind::Internal, "the warden gave no usage");
+    co_return *usage;
+}
+
+Task<Result<void>> WardenClient::narrow(std::string sandbox, uint64_t memory_max,
+                                        uint32_t pids_max) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::NarrowRequest request{
+        .tag = tag, .memory_max = memory_max, .sandbox = *id, .pids_max = pids_max};
+    const auto replies = co_await ask(tag, warden::encode(warden::Request(request)));
+    if (!replies) co_return replies.error();
+    co_return Result<void>{};
+}
+
 Result<warden::Id> WardenClient::base_template() const {
     if (!base_template_) return not_there();
     return *base_template_;

@@ -44,6 +44,8 @@ class Pool {
     Result<std::vector<std::string>> list(const std::string& path) const;
     // Whether the pool bounds what a sandbox writes.
     bool has_quotas() const { return has_quotas_; }
+    // The block device that it lies on.
+    dev_t device() const { return device_; }
     Result<PoolSpace> space() const;
     // The revision of the built-in template; NotFound if no image was imported yet.
     Result<std::string> base_template() const;
@@ -57,6 +59,7 @@ class Pool {
     os::Fd root_;
     std::string path_;
     bool has_quotas_ = false;
+    dev_t device_ = 0;
 };
 
 }  // namespace cloister::jail

@@ -25,6 +25,9 @@ uint64_t parse_oom_kills(std::string_view text);
 // How often the limit on processes refused a fork: pids.events (`max N`, in both versions).
 uint64_t parse_pids_max_hits(std::string_view text);
 
+// Bytes of memory.stat that the kernel can take back at once: the page cache of files.
+uint64_t parse_reclaimable(std::string_view text);
+
 // A file that holds one number (memory.current, memory.usage_in_bytes, memory.peak, pids.current,
 // …).
 inline constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();  // the word `max`

@@ -7,6 +7,8 @@
 
 #include "engine/keys.h"
 #include "engine/sandboxes.h"
+#include "ops/get_capabilities.h"
+#include "ops/get_limits.h"
 #include "ops/status.h"
 #include "wire/json.h"
 
@@ -17,6 +19,8 @@ json::object sandbox_json(const engine::SandboxInfo& sandbox);
 json::object run_json(json::object record);
 json::object key_json(const engine::KeyInfo& key);
 json::object status_json(const ops::Status& status);
+json::object capabilities_json(const ops::Capabilities& all);
+json::object limits_json(std::span<const LimitRow> table);
 json::object health_json();
 
 }  // namespace cloister::rest

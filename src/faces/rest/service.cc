@@ -1,6 +1,8 @@
-// healthz, readyz, getStatus.
+// healthz, readyz, getStatus, getCapabilities, getLimits.
 #include "faces/rest/encode.h"
 #include "faces/rest/handlers.h"
+#include "ops/get_capabilities.h"
+#include "ops/get_limits.h"
 #include "ops/status.h"
 
 namespace cloister::rest {
@@ -19,6 +21,16 @@ Task<Result<Answer>> get_status(Call& call) {
     const auto status = co_await ops::get_status(*call.engine);
     if (!status) co_return status.error();
     co_return Answer::json(200, status_json(*status));
+}
+
+Task<Result<Answer>> get_capabilities(Call& call) {
+    const auto all = co_await ops::get_capabilities(*call.engine);
+    if (!all) co_return all.error();
+    co_return Answer::json(200, capabilities_json(*all));
+}
+
+Task<Result<Answer>> get_limits(Call&) {
+    co_return Answer::json(200, limits_json(ops::get_limits()));
 }
 
 }  // namespace cloister::rest

@@ -37,6 +37,7 @@ Agent::Agent(Birth birth, Settings settings)
       displays_(limits::kDisplayMax),
       processes_(birth_),
       meter_(birth_),
+      oom_(birth_, meter_),
       files_(processes_) {}
 
 Result<void> Agent::serve() {
@@ -54,6 +55,7 @@ Result<void> Agent::open() {
     poller_.watch(signals_, [this] { reap(); });
     TRY_OK(os::set_blocking(birth_.listener, os::Blocking::No));
     poller_.watch(birth_.listener, [this] { accept_clients(); });
+    oom_.open(poller_);
     TRY_OK(os::write_all(birth_.ready, "1"));
     birth_.ready.reset();
     return {};
@@ -95,6 +97,7 @@ void Agent::reap() {
 int Agent::wait_ms() const {
     std::optional<int64_t> next;
     const auto consider = [&](int64_t at) { next = std::min(next.value_or(at), at); };
+    if (const auto look = oom_.next_look()) consider(*look);
     for (const auto& context : contexts_) {
         if (context->start_deadline_ms != 0) consider(context->start_deadline_ms);
         if (!context->run) continue;
@@ -106,6 +109,7 @@ int Agent::wait_ms() const {
 
 void Agent::tick() {
     const int64_t now = steady_ms();
+    oom_.look(now);
     for (const auto& context : contexts_) {
         if (context->run) context->run->tick(now);
         if (context->start_deadline_ms != 0 && now >= context->start_deadline_ms) {
@@ -247,10 +251,20 @@ Result<void> Agent::run(Connection& client, const RunCode& op) {
     if (context->run || context->start_deadline_ms != 0) return busy(op.context);
     context->run =
         std::make_unique<Run>(op, *context->kernel, meter_, files_, poller_, context->cwd);
+    context->run->other_families = [this, context] { return families_without(*context); };
     context->run->attach(client);
     // A kernel that cannot be written to is dying; the run ends with its death.
     (void)context->run->begin();
     return {};
+}
+
+std::vector<pid_t> Agent::families_without(const Context& context) const {
+    std::vector<pid_t> leaders;
+    if (files_.pid() > 0) leaders.push_back(files_.pid());
+    for (const auto& other : contexts_) {
+        if (other.get() != &context) leaders.push_back(other->kernel->pid());
+    }
+    return leaders;
 }
 
 void Agent::handle(Connection& client, const InterruptRun& op) {

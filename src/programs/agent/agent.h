@@ -13,6 +13,7 @@
 #include "programs/agent/connection.h"
 #include "programs/agent/file_helper.h"
 #include "programs/agent/kernel.h"
+#include "programs/agent/oom_watch.h"
 #include "programs/agent/operations.h"
 #include "programs/agent/run.h"
 #include "programs/agent/user_process.h"
@@ -68,6 +69,7 @@ class Agent {
     Result<void> run(Connection& client, const RunCode& op);
     void hand_over(Connection& client, const FileWork& work);
     void on_started(Context& context, const Result<void>& result);
+    std::vector<pid_t> families_without(const Context& context) const;
     std::vector<std::string> environment(const PrepareContext& op) const;
 
     Birth birth_;
@@ -78,6 +80,7 @@ class Agent {
     Budget requests_, displays_;
     UserProcesses processes_;
     UsageMeter meter_;
+    OomWatch oom_;
     FileHelper files_;
     std::list<std::unique_ptr<Connection>> connections_;
     std::list<std::unique_ptr<Context>> contexts_;

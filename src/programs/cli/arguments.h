@@ -18,6 +18,8 @@ namespace cloister::cli {
 Result<int64_t> parse_duration_ms(std::string_view text);
 // "512" (MB), "512M", "2G" → MB.
 Result<int64_t> parse_megabytes(std::string_view text);
+// "4096" (bytes), "64K", "10M", "1G" → bytes.
+Result<int64_t> parse_bytes(std::string_view text);
 // "NAME=value"; the value may be empty or hold further "=".
 Result<std::pair<std::string, std::string>> parse_env(std::string_view text);
 

@@ -16,10 +16,11 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 6> kVerbs{{
+constexpr std::array<Verb, 7> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
     {"serve", "run the service on this machine (root)", serve_command},
     {"status", "what is running", status_command},
+    {"doctor", "what isolation and limits are in force, and why not more", doctor_command},
     {"stop", "stop the service (root)", stop_command},
     {"key", "create, list and revoke API keys", key_command},
     {"version", "print the version", version_command},

@@ -24,6 +24,7 @@ struct SupervisorSettings {
     os::Identity server;       // who cloisterd runs as
     std::string key;           // API key that must work
     int64_t idle_exit_ms = 0;  // 0: never
+    std::vector<std::string> require_limits;  // that the host must be able to enforce
 };
 
 class Supervisor {

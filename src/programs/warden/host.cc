@@ -1,6 +1,7 @@
 #include "programs/warden/host.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "os/file_lock.h"
 #include "os/memory_file.h"
 #include "os/mount.h"
+#include "wire/capabilities.h"
 #include "wire/layout.h"
 
 namespace cloister::warden {
@@ -58,18 +60,48 @@ std::string cgroup_name(const HostOptions& options) {
     return name;
 }
 
-// Which limits hold on this host: sets each kind on a group of its own and reads it back.
-Result<uint32_t> probe_limits(const os::CgroupTree& cgroups) {
+// One kind of limit, with a value to try it with.
+struct LimitProbe {
+    Limit limit;
+    os::Controller controller;
+    os::GroupLimits value;
+};
+
+// Which limits hold on this host: each is set on a group of its own and read back.
+Result<uint32_t> probe_limits(const os::CgroupTree& cgroups, const jail::Pool& pool) {
     constexpr const char* kProbe = "probe";
+    const std::array<LimitProbe, 5> probes = {{
+        {Limit::Memory, os::Controller::Memory, {.memory_max = limits::kSandboxMemoryMin}},
+        {Limit::Pids, os::Controller::Pids, {.pids_max = 16}},
+        {Limit::Cpu, os::Controller::Cpu, {.cpu = 1}},
+        {Limit::CpuWeight, os::Controller::Cpu, {.cpu_shares = limits::kBusyCpuShares}},
+        {Limit::DiskThroughput,
+         os::Controller::Io,
+         {.disk = {.device = pool.device(),
+                   .bytes_per_second = limits::kSandboxDiskBytesPerSecond,
+                   .iops = limits::kSandboxDiskIops}}},
+    }};
     TRY_OK(cgroups.create(kProbe, os::GroupKind::Leaf));
-    TRY_OK(
-        cgroups.limit(kProbe, {.memory_max = limits::kSandboxMemoryMin, .pids_max = 16, .cpu = 1}));
+    uint32_t enforced = pool.has_quotas() ? static_cast<uint32_t>(Limit::Disk) : 0;
+    for (const LimitProbe& probe : probes) {
+        if (!cgroups.has(probe.controller)) continue;
+        const auto set = cgroups.limit(kProbe, probe.value);
+        if (set) enforced |= static_cast<uint32_t>(probe.limit);
+        if (!set) log_warn("a limit cannot be enforced", {{"error", set.error().message}});
+    }
     TRY_OK(cgroups.remove(kProbe));
-    uint32_t enforced = 0;
-    if (cgroups.has(os::Controller::Memory)) enforced |= static_cast<uint32_t>(Limit::Memory);
-    if (cgroups.has(os::Controller::Pids)) enforced |= static_cast<uint32_t>(Limit::Pids);
-    if (cgroups.has(os::Controller::Cpu)) enforced |= static_cast<uint32_t>(Limit::Cpu);
     return enforced;
+}
+
+// Who ends the rest of a sandbox when its memory limit was hit.
+Result<OomKill> probe_oom_kill(const os::CgroupTree& cgroups) {
+    constexpr const char* kProbe = "probe";
+    if (!cgroups.has(os::Controller::Memory)) return OomKill::Nobody;
+    if (cgroups.format() == os::CgroupFormat::V2) return OomKill::Kernel;
+    TRY_OK(cgroups.create(kProbe, os::GroupKind::Leaf));
+    const bool watched = cgroups.oom_event(kProbe).has_value();
+    TRY_OK(cgroups.remove(kProbe));
+    return watched ? OomKill::Watcher : OomKill::Nobody;
 }
 
 // Kills every process of a former warden. A nest's reaper goes first: the rest of the nest dies
@@ -171,9 +203,22 @@ Result<OpenHost> open_host(const HostOptions& options) {
     TRY_OK(sweep_sandboxes(open.host, open.journal));
     open.host.runtime = TRY(jail::import_runtime(open.host.pool, options.runtime)).id;
     open.base_template = TRY(open.host.pool.base_template());
-    open.enforced = TRY(probe_limits(open.host.cgroups));
-    if (open.host.pool.has_quotas()) open.enforced |= static_cast<uint32_t>(Limit::Disk);
+    open.host.enforced = TRY(probe_limits(open.host.cgroups, open.host.pool));
+    open.oom_kill = static_cast<uint32_t>(TRY(probe_oom_kill(open.host.cgroups)));
     return open;
+}
+
+Result<void> check_requirements(const HostOptions& options, const OpenHost& host) {
+    const auto checks = check_limits({.enforced = host.host.enforced}, {});
+    for (const std::string& name : options.require_limits) {
+        const auto found = std::ranges::find(checks, name, &Check::name);
+        if (found == checks.end() || found->state == InForce::Enforced) continue;
+        return make_error(ErrorKind::FailedPrecondition,
+                          "the configuration requires the limit " + name +
+                              ", which this host cannot enforce: " + found->detail + "; " +
+                              found->way_out);
+    }
+    return {};
 }
 
 Result<void> close_host(OpenHost& host) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "jail/nest.h"
 #include "jail/sandbox_objects.h"
@@ -16,6 +17,7 @@ struct HostOptions {
     std::string
         instance;  // tells the cgroups of wardens on one host apart; empty: from the data directory
     uid_t server_uid = 0;
+    std::vector<std::string> require_limits;  // names of wire/capabilities.h
 };
 
 struct OpenHost {
@@ -25,10 +27,12 @@ struct OpenHost {
     jail::NestTools tools;
     Journal journal;
     std::string base_template;
-    uint32_t enforced = 0;  // bits of Limit
+    uint32_t oom_kill = 0;  // OomKill
 };
 
 Result<OpenHost> open_host(const HostOptions& options);
+// FailedPrecondition if the host cannot enforce a limit that the configuration requires.
+Result<void> check_requirements(const HostOptions& options, const OpenHost& host);
 // Removes the cgroups and unmounts the pool.
 Result<void> close_host(OpenHost& host);
 

@@ -39,6 +39,10 @@ Result<void> serve(const HostOptions& options) {
     std::signal(SIGPIPE, SIG_IGN);
     const os::Fd signals = TRY(os::make_signal_fd({SIGCHLD, SIGTERM, SIGINT}));
     OpenHost host = TRY(open_host(options));
+    if (const auto met = check_requirements(options, host); !met) {
+        (void)close_host(host);  // what the configuration lacks is the reason to tell
+        return met;
+    }
     os::Poller poller;
     Warden warden(poller, host.host, host.tools, host.journal);
     Door door(poller, TRY(Door::listen(host.host)), host, warden);
