@@ -27,7 +27,8 @@ TEST(LimitTable, HasTheNumbersOfTheProgram) {
 
 TEST(LimitTable, NamesNothingTwice) {
     std::set<std::string_view> names;
-    for (const LimitRow& row : limit_table()) EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    for (const LimitRow& row : limit_table())
+        EXPECT_TRUE(names.insert(row.name).second) << row.name;
 }
 
 // CLOISTER_WRITE_PAGES=1 writes the page anew.

@@ -27,8 +27,8 @@ class Narrowing : public std::enable_shared_from_this<Narrowing> {
     // Answers when it holds. FailedPrecondition if the sandbox uses more already: then nothing has
     // changed.
     Task<Result<void>> hold(std::string run, Narrowed wanted);
-    // Answers when the limits are as wide again as the other runs allow. One that cannot be put back
-    // belongs to a sandbox that is gone, or to a warden that puts it back by itself.
+    // Answers when the limits are as wide again as the other runs allow. One that cannot be put
+    // back belongs to a sandbox that is gone, or to a warden that puts it back by itself.
     Task<void> release(std::string run);
     // Asks a warden that has come back for what is held.
     Task<void> repeat();

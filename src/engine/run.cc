@@ -203,12 +203,9 @@ void Run::end(RunEnd value) {
 }
 
 json::object Run::to_json(Detail detail) const {
-    json::object out{{"id", id_},
-                     {"sandbox_id", place_.sandbox},
-                     {"context_id", place_.context},
-                     {"tier", kTier},
-                     {"language", spec_.language},
-                     {"state", word_of(state_)}};
+    json::object out{
+        {"id", id_},     {"sandbox_id", place_.sandbox}, {"context_id", place_.context},
+        {"tier", kTier}, {"language", spec_.language},   {"state", word_of(state_)}};
     if (ended()) add_run_end(out, end_);
     add_times(out);
     output_.add_error_to(out);

@@ -52,8 +52,8 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
 
     void on_ended(const std::string& id);  // the warden says so
     static Task<void> reconcile(std::shared_ptr<Sandboxes> self);
-    // Every half second or so: kills idle ones, and those whose runs are long past their time; looks
-    // how full the disks of busy ones are.
+    // Every half second or so: kills idle ones, and those whose runs are long past their time;
+    // looks how full the disks of busy ones are.
     void watch();
 
   private:

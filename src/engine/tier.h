@@ -1,5 +1,5 @@
-// How strongly the sandboxes of this build are isolated. Other tiers are refused by name: nobody gets
-// a weaker one than was asked for.
+// How strongly the sandboxes of this build are isolated. Other tiers are refused by name: nobody
+// gets a weaker one than was asked for.
 #pragma once
 
 #include <string_view>

@@ -73,7 +73,8 @@ struct Mounted {
 Result<Mounted> mount_device(const std::string& image) {
     const os::LoopDevice device = TRY(os::attach_loop(image));
     struct stat about{};
-    if (::fstat(device.fd.get(), &about) != 0) return last_os_failure("asking about " + device.path);
+    if (::fstat(device.fd.get(), &about) != 0)
+        return last_os_failure("asking about " + device.path);
     // Discards would punch holes into the image and undo its allocation.
     os::Fd mount = TRY(os::new_mount("btrfs", {{"source", device.path}, {"nodiscard", ""}},
                                      os::kMountNoSuid | os::kMountNoDev));

@@ -198,8 +198,8 @@ Result<void> CgroupTree::check_room(const std::string& path, const GroupLimits& 
     const uint64_t memory = read(path, GroupStat::MemoryNow);
     if (memory <= limits.memory_max + cache) return {};
     return make_error(ErrorKind::FailedPrecondition,
-                      "it uses " + std::to_string(memory - cache) + " bytes of memory already, so " +
-                          std::to_string(limits.memory_max) +
+                      "it uses " + std::to_string(memory - cache) +
+                          " bytes of memory already, so " + std::to_string(limits.memory_max) +
                           " cannot be the limit: free some, or allow more");
 }
 
@@ -208,9 +208,9 @@ Result<void> CgroupTree::narrow(const std::string& path, const GroupLimits& limi
     auto set = limit(path, limits);
     // Version 1 gives memory back before it agrees to less, and says so if it cannot.
     if (!set && set.error().os_error == EBUSY) {
-        return make_error(ErrorKind::FailedPrecondition,
-                          "it uses more memory than " + std::to_string(limits.memory_max) +
-                              " bytes: free some, or allow more");
+        return make_error(ErrorKind::FailedPrecondition, "it uses more memory than " +
+                                                             std::to_string(limits.memory_max) +
+                                                             " bytes: free some, or allow more");
     }
     return set;
 }

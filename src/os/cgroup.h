@@ -48,8 +48,8 @@ Result<CgroupLayout> detect_cgroups();
 // long as the Fd lives.
 Result<Fd> favour_quick_moves();
 
-// On one block device, of reads and as much of writes; 0: leave it alone. Version 1 counts direct I/O
-// only: what the page cache writes later belongs to nobody there.
+// On one block device, of reads and as much of writes; 0: leave it alone. Version 1 counts direct
+// I/O only: what the page cache writes later belongs to nobody there.
 struct DiskLimits {
     dev_t device = 0;
     uint64_t bytes_per_second = 0;

@@ -38,8 +38,8 @@ bool kernel_at_least(const std::string& release, int major, int minor) {
 }
 
 uint32_t landlock_abi() {
-    const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0,
-                                   LANDLOCK_CREATE_RULESET_VERSION);
+    const long version =
+        ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
     return version > 0 ? static_cast<uint32_t>(version) : 0;
 }
 

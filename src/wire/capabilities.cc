@@ -20,12 +20,14 @@ constexpr std::array<LimitWords, 6> kLimits = {{
     {Limit::Pids, "pids", "cgroup limit, read back"},
     {Limit::Cpu, "cpu", "cgroup quota, read back"},
     {Limit::Disk, "disk", "btrfs quota of the sandbox's own subvolume"},
-    {Limit::DiskThroughput, "disk_throughput", "bytes and operations a second on the pool's device"},
+    {Limit::DiskThroughput, "disk_throughput",
+     "bytes and operations a second on the pool's device"},
     {Limit::CpuWeight, "cpu_weight", "a sandbox that uses much CPU time gives way to the others"},
 }};
 
 constexpr std::string_view kControllersWayOut =
-    "boot a kernel with the cgroup controllers memory, pids, cpu and io (Debian's has them), or, in a "
+    "boot a kernel with the cgroup controllers memory, pids, cpu and io (Debian's has them), or, "
+    "in a "
     "container, let it have them";
 
 Check enforced(std::string_view name, std::string_view detail) {
@@ -48,7 +50,8 @@ Check check_limit(const LimitWords& words, const HostFacts& host) {
         return {.name = std::string(words.name),
                 .state = InForce::Enforced,
                 .detail = "for direct I/O only: cgroup v1 cannot tell whose page cache is written",
-                .way_out = "boot with the unified cgroup hierarchy (systemd.unified_cgroup_hierarchy=1)"};
+                .way_out =
+                    "boot with the unified cgroup hierarchy (systemd.unified_cgroup_hierarchy=1)"};
     }
     if (set) return enforced(words.name, words.how);
     if (words.limit == Limit::Disk) {
@@ -74,7 +77,8 @@ Check check_oom_kill(const HostFacts& host) {
 }
 
 Check check_quick_moves(const HostFacts& host) {
-    if (host.quick_moves) return enforced("quick_moves", "a process changes its cgroup without waiting");
+    if (host.quick_moves)
+        return enforced("quick_moves", "a process changes its cgroup without waiting");
     return unsupported("quick_moves", "each start of a process waits some milliseconds",
                        "a kernel of 6.0 or newer has `favordynmods`");
 }
@@ -108,10 +112,11 @@ std::vector<Check> check_isolation(const KernelFacts& kernel) {
                          ? enforced("seccomp", "two filters of system calls on user code")
                          : unsupported("seccomp", "the kernel has no filters of system calls",
                                        "boot a kernel with CONFIG_SECCOMP_FILTER"));
-    checks.push_back(kernel.landlock > 0
-                         ? enforced("landlock", "interface version " + std::to_string(kernel.landlock))
-                         : unsupported("landlock", "the kernel has no Landlock, or it is off",
-                                       "boot with lsm=landlock,… on a kernel that has it"));
+    checks.push_back(
+        kernel.landlock > 0
+            ? enforced("landlock", "interface version " + std::to_string(kernel.landlock))
+            : unsupported("landlock", "the kernel has no Landlock, or it is off",
+                          "boot with lsm=landlock,… on a kernel that has it"));
     return checks;
 }
 

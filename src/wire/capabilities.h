@@ -1,5 +1,6 @@
-// What isolation and which limits are in force on a host, and why not more: facts in, checks in words
-// out. Pure; the server tells them over its API, and `cloister doctor` without a service, too.
+// What isolation and which limits are in force on a host, and why not more: facts in, checks in
+// words out. Pure; the server tells them over its API, and `cloister doctor` without a service,
+// too.
 #pragma once
 
 #include <cstdint>

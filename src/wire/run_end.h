@@ -52,9 +52,9 @@ struct RunEnd {
     EndReason reason = EndReason::SandboxLost;
     std::optional<int>
         exit_code;  // the program's own: 0 ok, 1 exception, N of sys.exit(N); 128+S by signal S
-    std::string message;  // what happened and what can be done, for a person; empty if ok
-    bool state_lost = false;              // the context's variables are gone
-    std::optional<LimitFired> limit;      // of a reason that is a limit
+    std::string message;      // what happened and what can be done, for a person; empty if ok
+    bool state_lost = false;  // the context's variables are gone
+    std::optional<LimitFired> limit;  // of a reason that is a limit
     // Also of a run that finished: "memory", "pids", "timeout", "output", "cpu_time", "disk".
     std::vector<std::string> limits_hit;
     RunUsage usage;

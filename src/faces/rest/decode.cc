@@ -23,10 +23,11 @@ void read_tier(FieldReader& in) {
     const auto tier = in.optional_string("tier", kWordMax);
     if (!tier || *tier == engine::kTier) return;
     const bool known = *tier == "gvisor" || *tier == "microvm";
-    in.fail("tier", known ? fmt::format("this service has no tier `{}`, only `namespace`: it is not "
-                                        "built in (GET /v1/capabilities says more)",
-                                        *tier)
-                          : "`tier` must be `namespace`, `gvisor` or `microvm`");
+    in.fail("tier", known
+                        ? fmt::format("this service has no tier `{}`, only `namespace`: it is not "
+                                      "built in (GET /v1/capabilities says more)",
+                                      *tier)
+                        : "`tier` must be `namespace`, `gvisor` or `microvm`");
 }
 
 Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string prefix) {

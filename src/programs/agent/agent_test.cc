@@ -415,7 +415,8 @@ TEST_F(AgentTest, ATimeoutEndsDaemonsThatForkedAway) {
     const std::string context = prepare();
     const std::string daemon =
         "import subprocess\n"
-        "subprocess.run(['sh', '-c', '(setsid setsid sh -c \"echo \\$\\$ > {}; exec sleep 60\" &) &'])\n"
+        "subprocess.run(['sh', '-c', '(setsid setsid sh -c \"echo \\$\\$ > {}; exec sleep 60\" &) "
+        "&'])\n"
         "while not os.path.exists('{}') or not open('{}').read(): time.sleep(0.01)\n";
     const auto start = [&](const std::string& name) {
         std::string code = daemon;
@@ -431,8 +432,9 @@ TEST_F(AgentTest, ATimeoutEndsDaemonsThatForkedAway) {
     EXPECT_EQ(polite.reason(), "timeout");
     EXPECT_FALSE(polite.ended.at("state_lost").as_bool());
     const Seen deaf = run(context,
-                          start("deaf") + "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-                                          "while True: pass",
+                          start("deaf") +
+                              "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                              "while True: pass",
                           R"(,"timeout_ms":600)");
     EXPECT_EQ(deaf.reason(), "timeout");
     EXPECT_TRUE(deaf.ended.at("state_lost").as_bool());

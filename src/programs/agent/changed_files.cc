@@ -136,8 +136,8 @@ int error_of_small_write(const std::string& directory) {
 std::string changed_files(const WalkRequest& request) {
     Walk walk(request);
     walk.directory(request.directory, limits::kArtifactDepthMax);
-    return walk.answer(
-        request.probe == DiskProbe::Yes ? error_of_small_write(request.directory) : 0);
+    return walk.answer(request.probe == DiskProbe::Yes ? error_of_small_write(request.directory)
+                                                       : 0);
 }
 
 timespec file_clock_now() {

@@ -93,10 +93,12 @@ std::string story_of(EndReason reason, const RunFacts& facts) {
                 limits.pids_max);
         case EndReason::DiskFull:
             return facts.disk_error == EDQUOT
-                       ? fmt::format("the sandbox's disk, {} bytes, is full: remove files, or make "
-                                     "a sandbox with a larger `disk_mb`",
-                                     limits.disk_max)
-                       : "there is no room where it wrote to (the disk, or /dev/shm and /run, which "
+                       ? fmt::format(
+                             "the sandbox's disk, {} bytes, is full: remove files, or make "
+                             "a sandbox with a larger `disk_mb`",
+                             limits.disk_max)
+                       : "there is no room where it wrote to (the disk, or /dev/shm and /run, "
+                         "which "
                          "are small and in memory): remove files";
         case EndReason::Error:
             return fmt::format("it ended with code {}: its output says why",

@@ -156,9 +156,8 @@ uint64_t ticks_since_boot() {
 void kill_family(pid_t leader) {
     // Stopped first, and killed last: its children would lose their ancestor with it.
     ::kill(leader, SIGSTOP);
-    kill_chosen([leader](const ProcessTable& table, pid_t pid) {
-        return leads_to(table, pid, leader);
-    });
+    kill_chosen(
+        [leader](const ProcessTable& table, pid_t pid) { return leads_to(table, pid, leader); });
     ::kill(-leader, SIGKILL);
     ::kill(leader, SIGKILL);
 }
@@ -168,9 +167,8 @@ void kill_started_since(uint64_t since_ticks, pid_t leader, const std::vector<pi
     // children.
     const pid_t agent = ::getpid();
     const auto of_another = [&others](const ProcessTable& table, pid_t pid) {
-        return std::ranges::any_of(others, [&](pid_t other) {
-            return pid == other || leads_to(table, pid, other);
-        });
+        return std::ranges::any_of(
+            others, [&](pid_t other) { return pid == other || leads_to(table, pid, other); });
     };
     kill_chosen([&](const ProcessTable& table, pid_t pid) {
         return table.at(pid).started >= since_ticks && pid != leader &&
@@ -184,9 +182,8 @@ void kill_everything() {
         ::kill(-1, SIGKILL);  // one call, which no fork outruns
     } else {
         // Not the first process of its namespace, as in tests: -1 would be the whole machine.
-        kill_chosen([agent](const ProcessTable& table, pid_t pid) {
-            return leads_to(table, pid, agent);
-        });
+        kill_chosen(
+            [agent](const ProcessTable& table, pid_t pid) { return leads_to(table, pid, agent); });
     }
 }
 

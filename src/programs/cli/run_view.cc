@@ -174,16 +174,16 @@ void RunView::list_files() const {
 void RunView::summarize() const {
     if (summary_ == Summary::Quiet || !ending_) return;
     // A traceback explains an error; what it says of a run that was stopped is how, not why.
-    const bool explained = ending_->reason == EndReason::Ok ||
-                           (ending_->reason == EndReason::Error && has_error_);
+    const bool explained =
+        ending_->reason == EndReason::Ok || (ending_->reason == EndReason::Error && has_error_);
     if (!explained && !ending_->message.empty()) say(printable(ending_->message));
     std::string line = fmt::format(
         "ended {} in {:.2f} s · cpu {:.2f} s · peak memory {}", to_string(ending_->reason),
         static_cast<double>(ending_->wall_ms) / 1000, static_cast<double>(ending_->cpu_ms) / 1000,
         size_text(ending_->memory_peak_bytes));
     if (ending_->limit)
-        line += fmt::format(" · limit {} {}", printable(ending_->limit->name),
-                            ending_->limit->value);
+        line +=
+            fmt::format(" · limit {} {}", printable(ending_->limit->name), ending_->limit->value);
     if (ending_->reason != EndReason::Ok) line = red(line);
     if (ending_->reason == EndReason::Ok &&
         !ending_->limits_hit.empty()) {  // another reason names its limit itself

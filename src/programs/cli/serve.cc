@@ -83,20 +83,20 @@ Result<void> add_requirements(SupervisorSettings& settings, const ServeOptions& 
     const auto found = std::ranges::find(tiers, tier, &Check::name);
     if (found == tiers.end()) {
         return invalid_field(
-            "min_tier",
-            fmt::format("`{}` is no tier: it is namespace, gvisor or microvm", tier));
+            "min_tier", fmt::format("`{}` is no tier: it is namespace, gvisor or microvm", tier));
     }
     if (found->state != InForce::Enforced) {
-        return make_error(ErrorKind::FailedPrecondition,
-                          fmt::format("min_tier is `{}`, which is {}: {}", tier, found->detail,
-                                      found->way_out));
+        return make_error(
+            ErrorKind::FailedPrecondition,
+            fmt::format("min_tier is `{}`, which is {}: {}", tier, found->detail, found->way_out));
     }
     settings.require_limits =
         options.require_limits.empty() ? file.require_limits : options.require_limits;
     for (const std::string& name : settings.require_limits) {
         if (limit_named(name)) continue;
-        return invalid_field("require_limits", fmt::format("`{}` is no limit of a host: it may be {}",
-                                                           name, limit_names()));
+        return invalid_field(
+            "require_limits",
+            fmt::format("`{}` is no limit of a host: it may be {}", name, limit_names()));
     }
     return {};
 }

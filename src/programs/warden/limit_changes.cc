@@ -7,10 +7,8 @@ namespace cloister::warden {
 void LimitChanges::change(const Id& sandbox, std::string group, os::GroupLimits wanted,
                           os::GroupLimits plan, Answer answer) {
     std::deque<Change>& queue = waiting_[sandbox];
-    queue.push_back({.group = std::move(group),
-                     .wanted = wanted,
-                     .plan = plan,
-                     .answer = std::move(answer)});
+    queue.push_back(
+        {.group = std::move(group), .wanted = wanted, .plan = plan, .answer = std::move(answer)});
     if (queue.size() == 1) start(sandbox);
 }
 

@@ -1,6 +1,6 @@
-// LimitChanges: narrows the limits of running sandboxes and puts them back. Of one sandbox one change
-// goes after the other; each is work for a helper, because the kernel may have to take memory back
-// first.
+// LimitChanges: narrows the limits of running sandboxes and puts them back. Of one sandbox one
+// change goes after the other; each is work for a helper, because the kernel may have to take
+// memory back first.
 #pragma once
 
 #include <deque>

@@ -339,16 +339,14 @@ void Warden::narrow(const NarrowRequest& request, Answer answer) {
     }
     const auto wanted = narrowed(sandbox->plan, request.memory_max, request.pids_max);
     if (!wanted) return answer(wanted.error());
-    limit_changes_.change(request.sandbox,
-                          jail::user_group(sandbox->nest, request.sandbox.view()), *wanted,
-                          *narrowed(sandbox->plan, 0, 0), std::move(answer));
+    limit_changes_.change(request.sandbox, jail::user_group(sandbox->nest, request.sandbox.view()),
+                          *wanted, *narrowed(sandbox->plan, 0, 0), std::move(answer));
 }
 
 std::vector<Weigher::Running> Warden::running() const {
     std::vector<Weigher::Running> all;
     for (const auto& [id, sandbox] : sandboxes_) {
-        if (sandbox.state == State::Running)
-            all.push_back({.nest = sandbox.nest, .sandbox = id});
+        if (sandbox.state == State::Running) all.push_back({.nest = sandbox.nest, .sandbox = id});
     }
     return all;
 }

@@ -35,8 +35,7 @@ void Weigher::open(os::Poller& poller) {
     if (!cgroups_.has(os::Controller::Cpu) || !cgroups_.has(os::Controller::Cpuacct)) return;
     auto trigger = open_trigger();
     if (!trigger) {
-        log_info("CPU weights are looked at now and then",
-                 {{"reason", trigger.error().message}});
+        log_info("CPU weights are looked at now and then", {{"reason", trigger.error().message}});
         next_look_ms_ = steady_ms();
         return;
     }
@@ -92,7 +91,8 @@ void Weigher::look(int64_t now_ms, const Running& sandbox) {
         os::parse_cpu_usec({text.data(), static_cast<size_t>(got)}, cgroups_.format());
     const bool before = entry.meter.busy();
     entry.meter.look(now_ms, usec / 1000);
-    if (entry.meter.busy() != before) weigh(group, entry.meter.busy() ? Weight::GivesWay : Weight::Usual);
+    if (entry.meter.busy() != before)
+        weigh(group, entry.meter.busy() ? Weight::GivesWay : Weight::Usual);
 }
 
 void Weigher::weigh_nests() {
@@ -100,7 +100,8 @@ void Weigher::weigh_nests() {
     for (const auto& [sandbox, entry] : entries_) balances[sandbox.nest].add(entry.meter);
     for (const auto& [nest, balance] : balances) {
         const bool gives_way = balance.gives_way();
-        if (std::exchange(nests_[nest], gives_way) != gives_way) weigh(nest, gives_way ? Weight::GivesWay : Weight::Usual);
+        if (std::exchange(nests_[nest], gives_way) != gives_way)
+            weigh(nest, gives_way ? Weight::GivesWay : Weight::Usual);
     }
 }
 
