@@ -35,7 +35,7 @@ class Narrowing : public std::enable_shared_from_this<Narrowing> {
 
   private:
     Narrowed smallest() const;
-    // Brings the warden up to date; several callers share one request.
+    // Brings the warden up to date, one request at a time.
     Task<Result<void>> apply();
 
     const std::shared_ptr<WardenClient> warden_;

@@ -133,6 +133,18 @@ std::vector<Check> check_limits(const HostFacts& host, const KernelFacts& kernel
     return checks;
 }
 
+Result<void> check_required(const std::vector<std::string>& names, const HostFacts& host) {
+    for (const Check& check : check_limits(host, {})) {
+        if (check.state == InForce::Enforced || std::ranges::find(names, check.name) == names.end())
+            continue;
+        return make_error(ErrorKind::FailedPrecondition,
+                          "the configuration requires the limit `" + check.name +
+                              "`, which this host cannot enforce: " + check.detail + "; " +
+                              check.way_out);
+    }
+    return {};
+}
+
 std::vector<Check> check_tiers() {
     return {enforced("namespace", "namespaces, cgroups, seccomp and Landlock of the host's kernel"),
             unsupported("gvisor", "not built into this version",

@@ -49,6 +49,10 @@ struct Check {
 std::vector<Check> check_isolation(const KernelFacts& kernel);
 std::vector<Check> check_limits(const HostFacts& host, const KernelFacts& kernel);
 
+// FailedPrecondition, with the reason and the way out, if the host cannot enforce one of the limits
+// that the configuration requires.
+Result<void> check_required(const std::vector<std::string>& names, const HostFacts& host);
+
 // The tiers: which there are, and why not more.
 std::vector<Check> check_tiers();
 

@@ -62,6 +62,16 @@ TEST(Capabilities, StrongerTiersAreAbsentAndSaySo) {
     EXPECT_EQ(named(tiers, "microvm").state, InForce::Unsupported);
 }
 
+TEST(Capabilities, WhatIsRequiredMustBeThere) {
+    const HostFacts host{.enforced = kAll & ~static_cast<uint32_t>(warden::Limit::Pids)};
+    EXPECT_TRUE(check_required({}, {}));
+    EXPECT_TRUE(check_required({"memory", "disk"}, host));
+    const auto refused = check_required({"memory", "pids"}, host);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::FailedPrecondition);
+    EXPECT_NE(refused.error().message.find("`pids`"), std::string::npos);
+}
+
 TEST(Capabilities, LimitsHaveNames) {
     for (uint32_t bit = 1; bit < kAll; bit *= 2) {
         const auto limit = static_cast<warden::Limit>(bit);

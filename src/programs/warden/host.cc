@@ -16,7 +16,6 @@
 #include "os/file_lock.h"
 #include "os/memory_file.h"
 #include "os/mount.h"
-#include "wire/capabilities.h"
 #include "wire/layout.h"
 
 namespace cloister::warden {
@@ -206,19 +205,6 @@ Result<OpenHost> open_host(const HostOptions& options) {
     open.host.enforced = TRY(probe_limits(open.host.cgroups, open.host.pool));
     open.oom_kill = static_cast<uint32_t>(TRY(probe_oom_kill(open.host.cgroups)));
     return open;
-}
-
-Result<void> check_requirements(const HostOptions& options, const OpenHost& host) {
-    const auto checks = check_limits({.enforced = host.host.enforced}, {});
-    for (const std::string& name : options.require_limits) {
-        const auto found = std::ranges::find(checks, name, &Check::name);
-        if (found == checks.end() || found->state == InForce::Enforced) continue;
-        return make_error(ErrorKind::FailedPrecondition,
-                          "the configuration requires the limit " + name +
-                              ", which this host cannot enforce: " + found->detail + "; " +
-                              found->way_out);
-    }
-    return {};
 }
 
 Result<void> close_host(OpenHost& host) {

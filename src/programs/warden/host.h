@@ -31,8 +31,6 @@ struct OpenHost {
 };
 
 Result<OpenHost> open_host(const HostOptions& options);
-// FailedPrecondition if the host cannot enforce a limit that the configuration requires.
-Result<void> check_requirements(const HostOptions& options, const OpenHost& host);
 // Removes the cgroups and unmounts the pool.
 Result<void> close_host(OpenHost& host);
 

@@ -7,7 +7,6 @@
 #include <array>
 #include <ranges>
 #include <set>
-#include <utility>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -79,7 +78,8 @@ void Weigher::forget_ended(const std::vector<Running>& running) {
 void Weigher::look(int64_t now_ms, const Running& sandbox) {
     const std::string group = jail::sandbox_group(sandbox.nest, sandbox.sandbox.view());
     Entry& entry = entries_[sandbox];
-    if (!entry.cpu_usage.open()) {
+    const bool first = !entry.cpu_usage.open();  // a former warden may have weighed it
+    if (first) {
         auto file = cgroups_.stat(group, os::GroupStat::CpuUsage);
         if (!file) return;  // it is just ending
         entry.cpu_usage = std::move(*file);
@@ -91,7 +91,7 @@ void Weigher::look(int64_t now_ms, const Running& sandbox) {
         os::parse_cpu_usec({text.data(), static_cast<size_t>(got)}, cgroups_.format());
     const bool before = entry.meter.busy();
     entry.meter.look(now_ms, usec / 1000);
-    if (entry.meter.busy() != before)
+    if (first || entry.meter.busy() != before)
         weigh(group, entry.meter.busy() ? Weight::GivesWay : Weight::Usual);
 }
 
@@ -100,8 +100,10 @@ void Weigher::weigh_nests() {
     for (const auto& [sandbox, entry] : entries_) balances[sandbox.nest].add(entry.meter);
     for (const auto& [nest, balance] : balances) {
         const bool gives_way = balance.gives_way();
-        if (std::exchange(nests_[nest], gives_way) != gives_way)
-            weigh(nest, gives_way ? Weight::GivesWay : Weight::Usual);
+        const auto [known, first] = nests_.try_emplace(nest, gives_way);
+        if (!first && known->second == gives_way) continue;
+        known->second = gives_way;
+        weigh(nest, gives_way ? Weight::GivesWay : Weight::Usual);
     }
 }
 
