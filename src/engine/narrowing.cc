@@ -1,5 +1,6 @@
 #include "engine/narrowing.h"
 
+#include <algorithm>
 #include <ranges>
 #include <utility>
 

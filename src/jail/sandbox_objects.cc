@@ -270,7 +270,10 @@ std::string user_group(const std::string& nest, std::string_view sandbox) {
 
 Result<void> create_nest_groups(const os::CgroupTree& cgroups, const std::string& nest) {
     TRY_OK(cgroups.create(nest, os::GroupKind::Inner));
-    return cgroups.create(reaper_group(nest), os::GroupKind::Leaf);
+    TRY_OK(cgroups.create(reaper_group(nest), os::GroupKind::Leaf));
+    // Births come before what the born do. A host that cannot weigh tells so elsewhere.
+    (void)cgroups.limit(reaper_group(nest), {.cpu_shares = limits::kAgentCpuShares});
+    return {};
 }
 
 Result<void> create_sandbox_objects(const Host& host, const warden::JailPlan& plan,

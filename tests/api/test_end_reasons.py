@@ -10,7 +10,7 @@ from conftest import Cli, Events, Run, create_sandbox
 
 MIB = 1 << 20
 
-MEMORY_BOMB = "print('before', flush=True)\nhog = []\nwhile True: hog.append(bytearray(8 << 20))"
+MEMORY_BOMB = "print('before', flush=True)\nhog = []\nwhile True: hog.append(b'x' * (8 << 20))"
 FORK_BOMB = """
 import os, time
 print('before', flush=True)
@@ -34,7 +34,7 @@ CASES: dict[str, tuple[str, dict[str, Any], int | None, str | None, int | None]]
     "output_limit": ("print('before')\nwhile True: print('x' * 1000)", {"output_max_bytes": 5000}, None, None, None),
     "kernel_died": ("print('before', flush=True); import os; os._exit(5)", {}, 5, None, None),
     "oom": (MEMORY_BOMB, {}, 137, "memory_max_bytes", 256 * MIB),
-    "pids_limit": (FORK_BOMB, {"timeout_ms": 30_000}, 1, "pids", 512),
+    "pids_limit": (FORK_BOMB, {"timeout_ms": 30_000, "pids": 40}, 1, "pids", 40),
     "disk_full": (DISK_FILLER, {}, 1, "disk_bytes", 64 * MIB),
 }
 
@@ -94,7 +94,7 @@ def test_a_child_that_runs_out_of_memory_takes_the_sandbox_along(client: httpx.C
     code = (
         "import subprocess, sys\n"
         "idle = subprocess.Popen(['sleep', '300'])\n"
-        "hog = 'l = []\\nwhile True: l.append(bytearray(8 << 20))'\n"
+        "hog = 'l = []\\nwhile True: l.append(bytes([1]) * (8 << 20))'\n"
         "subprocess.run([sys.executable, '-c', hog], check=True)"
     )
     done = post(client, small, code)
@@ -118,7 +118,7 @@ except BlockingIOError:
         os.kill(pid, 9)
 print('handled')
 """
-    done = post(client, small, code, timeout_ms=30_000)
+    done = post(client, small, code, timeout_ms=30_000, pids=40)
     assert (done["end_reason"], done["stdout"]["text"]) == ("ok", "handled\n")
     assert done["limits_hit"] == ["pids"]
     assert "limit" not in done

@@ -35,14 +35,14 @@ def pids_of(sandbox: dict[str, Any]) -> int:
 
 
 def test_a_run_narrows_memory_for_its_time(run: Run, sandbox: dict[str, Any]) -> None:
-    done = run("data = bytearray(300 << 20); print('fits')")
+    done = run("data = b'x' * (300 << 20); print('fits')")
     assert done["stdout"]["text"] == "fits\n"
     run("del data")
-    narrow = run("data = bytearray(300 << 20); print('fits')", memory_max_bytes=200 * MIB)
+    narrow = run("data = b'x' * (300 << 20); print('fits')", memory_max_bytes=200 * MIB)
     assert narrow["end_reason"] == "oom"
     assert narrow["limit"] == {"name": "memory_max_bytes", "value": 200 * MIB}
     wait_until(lambda: memory_of(sandbox) == 2048 * MIB, 5, "the limit is put back")
-    assert run("data = bytearray(300 << 20); print('fits')")["stdout"]["text"] == "fits\n"
+    assert run("data = b'x' * (300 << 20); print('fits')")["stdout"]["text"] == "fits\n"
 
 
 def test_a_run_narrows_processes_for_its_time(run: Run, sandbox: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ def test_a_run_narrows_processes_for_its_time(run: Run, sandbox: dict[str, Any])
 
 
 def test_a_sandbox_that_uses_more_is_not_narrowed(run: Run, sandbox: dict[str, Any]) -> None:
-    run("data = bytearray(400 << 20)")
+    run("data = b'x' * (400 << 20)")
     done = run("print('never')", memory_max_bytes=100 * MIB)
     assert done["end_reason"] == "error"
     assert "the run did not begin" in done["message"]
