@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,8 @@ def test_doctor_without_a_service(cli: Cli, tmp_path: Path) -> None:
 
 def serve_refuses(build: Build, *words: str) -> str:
     """`cloister serve` with these words; answers what it said when it refused."""
-    import subprocess
-
     service = Service(build)
     try:
-        service._prepare()
         command = [
             *(build.program("cloister"), "serve", "--data", str(service.data), "--listen", "127.0.0.1:0"),
             *("--user", "64999", "--image", str(build.image), "--runtime", str(build.runtime), *words),

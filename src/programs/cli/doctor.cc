@@ -37,7 +37,8 @@ json::object without_service(const Error& error) {
 }
 
 Result<json::object> ask_service(const Place& place) {
-    const Api api = TRY(Api::create(TRY(find_service(place))));
+    const ServiceAddress address = TRY(find_service(place));
+    const Api api = TRY(Api::create(address));
     return api.get("/v1/capabilities");
 }
 
