@@ -14,7 +14,7 @@ namespace cloister::engine {
 namespace {
 
 // How much later than the agent should have answered the engine stops waiting for it.
-constexpr int64_t kGuardMs = limits::kInterruptGraceMs + limits::kKillGraceMs + 2'000;
+constexpr int64_t kGuardMs = limits::kInterruptGraceMs + limits::kKillGraceMs + 1'000;
 // An interrupt may overtake the start of its run: it is repeated until the agent knows the run.
 constexpr std::chrono::milliseconds kStopPause{20};
 constexpr int kStopTries = 100;
@@ -39,6 +39,9 @@ json::object run_request(const std::string& context, Run& run) {
     if (!spec.argv.empty()) out["argv"] = json::array(spec.argv.begin(), spec.argv.end());
     if (!spec.env.empty()) out["env"] = env_json(spec.env);
     if (spec.cwd) out["cwd"] = *spec.cwd;
+    if (spec.cpu_time_ms > 0) out["cpu_time_ms"] = spec.cpu_time_ms;
+    if (spec.narrowed.memory_max > 0) out["memory_max"] = spec.narrowed.memory_max;
+    if (spec.narrowed.pids_max > 0) out["pids_max"] = spec.narrowed.pids_max;
     return out;
 }
 
@@ -89,11 +92,14 @@ Task<void> Context::execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Ru
     run->begin();
     run->add_start_ms(sandbox->take_create_ms());
     Result<void> done = co_await make_ready(*sandbox, *run);
+    const Narrowed narrowed = run->spec().narrowed;  // the end of a run empties its spec
+    if (done && !run->ended() && narrowed.any()) co_await narrow(*sandbox, *run, narrowed);
     if (done && !run->ended()) done = co_await start(*sandbox, *run);
     if (done && !run->ended()) done = co_await follow(*run);
     agent_.reset();
     guard_at_ = INT64_MAX;
     if (!done) settle(*sandbox, *run, done.error());
+    if (narrowed.any()) co_await sandbox->narrowing()->release(run->id());
     if (run->ended() && run->end_value().state_lost) interpreter_ = Interpreter::Lost;
 }
 
@@ -152,6 +158,11 @@ Task<Result<void>> Context::prepare(Sandbox& sandbox, Run& run) {
     co_return Result<void>{};
 }
 
+Task<void> Context::narrow(Sandbox& sandbox, Run& run, Narrowed wanted) {
+    const Result<void> held = co_await sandbox.narrowing()->hold(run.id(), wanted);
+    if (!held) run.end(EndReason::Error, "the run did not begin: " + held.error().message);
+}
+
 // Sends the run and waits for its first event. An interpreter that died between two runs is
 // replaced once.
 Task<Result<void>> Context::start(Sandbox& sandbox, Run& run) {
@@ -198,11 +209,18 @@ Task<Result<void>> Context::follow(Run& run) {
     while (!run.ended()) {
         const Result<Frame> frame = co_await agent->next();
         if (!frame) co_return frame.error();
+        note_disk(run);
         const Result<void> taken = run.accept(*frame);
         if (!taken) co_return taken;
         if (!run.ended()) co_await run.log()->room();
     }
     co_return Result<void>{};
+}
+
+void Context::note_disk(Run& run) const {
+    const std::shared_ptr<Sandbox> sandbox = sandbox_.lock();
+    if (!sandbox || !sandbox->disk()) return;
+    run.set_disk(sandbox->disk()->bytes, steady_ms() - sandbox->disk()->at_ms);
 }
 
 Task<void> Context::stop(std::shared_ptr<Context> self, std::shared_ptr<Run> run,
@@ -252,6 +270,7 @@ Context::Guard Context::check_guard(int64_t now_steady_ms) {
         disconnect();
         return Guard::Fine;
     }
+    if (active_) active_->add_step("kill_sandbox");
     return Guard::Kill;
 }
 

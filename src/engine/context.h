@@ -51,9 +51,11 @@ class Context : public std::enable_shared_from_this<Context> {
     Task<Result<void>> make_ready(Sandbox& sandbox, Run& run);
     Task<Result<void>> write_files(Sandbox& sandbox, Run& run);
     Task<Result<void>> prepare(Sandbox& sandbox, Run& run);
+    Task<void> narrow(Sandbox& sandbox, Run& run, Narrowed wanted);
     Task<Result<void>> start(Sandbox& sandbox, Run& run);
     Task<Result<void>> follow(Run& run);
     Task<Result<void>> first_event(Run& run);
+    void note_disk(Run& run) const;
     void set_guard(int64_t after_ms);
     void settle(Sandbox& sandbox, Run& run, const Error& error);
 

@@ -343,6 +343,96 @@ TEST(Engine, ASandboxThatDoesNotEndItsRunIsKilled) {
     on_loop(guard);
 }
 
+// --- Narrowed limits ---
+
+Task<void> narrowed_run(Checks& checks) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    RunSpec spec{.code = "print x"};
+    spec.narrowed = {.memory_max = 64 << 20, .pids_max = 9};
+    co_await Bench::end_of(bench.queue(sandbox, spec));
+    for (int i = 0; i < 100 && bench.warden()->narrowed.size() < 2; ++i) co_await checks.settle();
+    const auto& asked = bench.warden()->narrowed;
+    EXPECT_EQ(asked.size(), 2U);
+    EXPECT_EQ(asked.at(0).memory_max, 64U << 20);
+    EXPECT_EQ(asked.at(0).pids_max, 9U);
+    EXPECT_EQ(asked.at(1).memory_max, 0U) << "put back";
+    EXPECT_EQ(asked.at(1).pids_max, 0U);
+    co_await Bench::end_of(bench.queue(sandbox, "print y"));
+    EXPECT_EQ(asked.size(), 2U) << "a run that narrows nothing asks for nothing";
+    co_await bench.stop();
+}
+TEST(Engine, ANarrowedRunPutsTheLimitsBack) {
+    on_loop(narrowed_run);
+}
+
+Task<void> refused_narrowing(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    bench.warden()->memory_in_use = 500 << 20;
+    const auto sandbox = co_await bench.sandbox();
+    RunSpec spec{.code = "print x"};
+    spec.narrowed = {.memory_max = 64 << 20};
+    const auto run = bench.queue(sandbox, spec);
+    co_await Bench::end_of(run);
+    EXPECT_EQ(reason_of(*run), "error");
+    EXPECT_EQ(run->end_value().message, "the run did not begin: it uses more");
+    EXPECT_TRUE(bench.agent_of(*sandbox).ran.empty());
+    const auto next = bench.queue(sandbox, "print y");
+    co_await Bench::end_of(next);
+    EXPECT_EQ(reason_of(*next), "ok");
+    co_await bench.stop();
+}
+TEST(Engine, ARunThatCannotBeNarrowedDoesNotBegin) {
+    on_loop(refused_narrowing);
+}
+
+Task<void> smallest_holds(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    const auto& narrowing = sandbox->narrowing();
+    EXPECT_TRUE(co_await narrowing->hold("a", {.memory_max = 100 << 20, .pids_max = 9}));
+    EXPECT_TRUE(co_await narrowing->hold("b", {.memory_max = 200 << 20}));
+    EXPECT_TRUE(co_await narrowing->hold("c", {.memory_max = 50 << 20}));
+    co_await narrowing->release("a");
+    co_await narrowing->repeat();
+    co_await narrowing->release("c");
+    std::vector<std::pair<uint64_t, uint32_t>> seen;
+    for (const auto& asked : bench.warden()->narrowed)
+        seen.emplace_back(asked.memory_max >> 20, asked.pids_max);
+    const std::vector<std::pair<uint64_t, uint32_t>> wanted = {{100, 9}, {100, 9}, {50, 9},
+                                                               {50, 0},  {50, 0},  {200, 0}};
+    EXPECT_EQ(seen, wanted);
+    co_await bench.stop();
+}
+TEST(Engine, TheSmallestOfSeveralNarrowingsHolds) {
+    on_loop(smallest_holds);
+}
+
+Task<void> disk_figure(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    const auto early = bench.queue(sandbox, "print x");
+    co_await Bench::end_of(early);
+    EXPECT_FALSE(early->to_json(Detail::Whole).at("metrics").as_object().contains("disk_bytes"));
+    const auto run = bench.queue(sandbox, "hang");
+    co_await Bench::start_of(run);
+    bench.engine().sandboxes().watch();
+    while (!sandbox->disk()) co_await sleep_for(std::chrono::milliseconds(1));
+    co_await Context::stop(sandbox->context("python"), run, EndReason::Interrupted);
+    co_await Bench::end_of(run);
+    const json::object metrics = run->to_json(Detail::Whole).at("metrics").as_object();
+    EXPECT_EQ(metrics.at("disk_bytes").as_uint64(), 4711U);
+    EXPECT_GE(metrics.at("disk_age_ms").as_int64(), 0);
+    co_await bench.stop();
+}
+TEST(Engine, ARunTellsWhatTheDiskHeldWhenSomebodyLooked) {
+    on_loop(disk_figure);
+}
+
 // --- One-call runs, artifacts, restarts ---
 
 Task<void> one_call(Checks& checks) {

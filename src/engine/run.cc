@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "engine/agent.h"
 #include "engine/run_end_json.h"
+#include "engine/tier.h"
 
 namespace cloister::engine {
 namespace {
@@ -73,6 +74,17 @@ void Run::begin() {
 
 void Run::set_state_lost(std::string why) {
     state_lost_why_ = std::move(why);
+}
+
+void Run::set_disk(uint64_t bytes, int64_t age_ms) {
+    disk_bytes_ = bytes;
+    disk_age_ms_ = age_ms;
+}
+
+void Run::add_step(std::string_view action) {
+    if (ended() || started_ms_ == 0) return;
+    log_->append("step", json::serialize(json::object{{"action", action},
+                                                      {"after_ms", unix_ms() - started_ms_}}));
 }
 
 Result<void> Run::accept(const Frame& frame) {
@@ -191,11 +203,9 @@ void Run::end(RunEnd value) {
 }
 
 json::object Run::to_json(Detail detail) const {
-    json::object out{{"id", id_},
-                     {"sandbox_id", place_.sandbox},
-                     {"context_id", place_.context},
-                     {"language", spec_.language},
-                     {"state", word_of(state_)}};
+    json::object out{
+        {"id", id_},     {"sandbox_id", place_.sandbox}, {"context_id", place_.context},
+        {"tier", kTier}, {"language", spec_.language},   {"state", word_of(state_)}};
     if (ended()) add_run_end(out, end_);
     add_times(out);
     output_.add_error_to(out);
@@ -215,6 +225,9 @@ void Run::add_times(json::object& run) const {
     json::object& metrics = run["metrics"].as_object();
     metrics["queued_ms"] = (begun_at_ == 0 ? steady_ms() : begun_at_) - queued_at_;
     metrics["start_ms"] = start_ms_;
+    if (!disk_age_ms_) return;
+    metrics["disk_bytes"] = disk_bytes_;
+    metrics["disk_age_ms"] = *disk_age_ms_;
 }
 
 json::object lost_record(json::object record, int64_t now_ms) {

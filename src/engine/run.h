@@ -29,6 +29,13 @@ struct InlineFile {
     std::string bytes;
 };
 
+// What a run makes of its sandbox's limits while it runs; 0: as they are.
+struct Narrowed {
+    uint64_t memory_max = 0;  // bytes
+    uint32_t pids_max = 0;
+    bool any() const { return memory_max != 0 || pids_max != 0; }
+};
+
 enum class StdinMode {
     None,   // at its end at once
     Text,   // RunSpec::stdin_text, then the end
@@ -48,6 +55,8 @@ struct RunSpec {
     std::vector<InlineFile> files;
     int64_t timeout_ms = limits::kRunTimeoutDefaultMs;
     uint64_t output_max = limits::kOutputMaxDefault;
+    int64_t cpu_time_ms = 0;  // 0: no limit
+    Narrowed narrowed;
 };
 
 enum class RunState { Queued, Running, Ended };
@@ -83,6 +92,10 @@ class Run : public std::enable_shared_from_this<Run> {
     void set_started_as(std::string how) { started_as_ = std::move(how); }
     // The interpreter of this run is not the one of the run before.
     void set_state_lost(std::string why);
+    // What the sandbox's disk held, and how long ago somebody looked.
+    void set_disk(uint64_t bytes, int64_t age_ms);
+    // A step of stopping the run that was not the agent's.
+    void add_step(std::string_view action);
     // Takes one frame of the agent; an error means that the agent cannot be trusted any more.
     Result<void> accept(const Frame& frame);
     // Ends the run; nothing if it has ended before.
@@ -117,6 +130,8 @@ class Run : public std::enable_shared_from_this<Run> {
     int64_t execution_count_ = 0;
     std::string started_as_;
     std::string state_lost_why_;
+    uint64_t disk_bytes_ = 0;
+    std::optional<int64_t> disk_age_ms_;  // nothing: nobody has looked
 };
 
 // The record of a run that was not ended when its server died, as it ends at the next start.

@@ -48,6 +48,14 @@ RunUsage usage_of(const json::object& event) {
             .output_bytes = static_cast<uint64_t>(number_of(usage, "output_bytes"))};
 }
 
+std::optional<LimitFired> limit_of(const json::object& event) {
+    const json::value* value = event.if_contains("limit");
+    if (value == nullptr || !value->is_object()) return std::nullopt;
+    const json::object& limit = value->as_object();
+    return LimitFired{.name = text_of(limit, "name", kLimitNameMax),
+                      .value = static_cast<uint64_t>(number_of(limit, "value"))};
+}
+
 std::vector<std::string> limits_of(const json::object& event) {
     std::vector<std::string> out;
     for (const json::value& limit : list_of(event, "limits_hit")) {
@@ -93,6 +101,7 @@ Result<RunEnd> decode_run_end(const json::object& event) {
         .exit_code = exit_code_of(event),
         .message = text_of(event, "message", kMessageMax),
         .state_lost = lost != nullptr && lost->is_bool() && lost->as_bool(),
+        .limit = limit_of(event),
         .limits_hit = limits_of(event),
         .usage = usage_of(event),
         .artifacts = artifacts_of(event),
@@ -104,6 +113,7 @@ void add_run_end(json::object& run, const RunEnd& end) {
     run["exit_code"] = end.exit_code ? json::value(*end.exit_code) : json::value(nullptr);
     run["message"] = end.message;
     run["state_lost"] = end.state_lost;
+    if (end.limit) run["limit"] = {{"name", end.limit->name}, {"value", end.limit->value}};
     run["limits_hit"] = json::array(end.limits_hit.begin(), end.limits_hit.end());
     run["artifacts"] = artifacts_json(end.artifacts);
     run["artifacts_left_out"] = end.artifacts_left_out;

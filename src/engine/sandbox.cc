@@ -21,11 +21,13 @@ std::string_view to_string(SandboxState state) {
 }
 
 Sandbox::Sandbox(std::string project, std::string id, SandboxSpec spec, std::string agent_socket,
+                 std::shared_ptr<Narrowing> narrowing,
                  std::function<void(std::shared_ptr<Sandbox>, Death)> lost)
     : project_(std::move(project)),
       id_(std::move(id)),
       spec_(std::move(spec)),
       agent_socket_(std::move(agent_socket)),
+      narrowing_(std::move(narrowing)),
       created_ms_(unix_ms()),
       lost_(std::move(lost)),
       last_used_(steady_ms()) {}

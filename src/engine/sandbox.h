@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "engine/context.h"
+#include "engine/narrowing.h"
 #include "wire/json.h"
 #include "wire/run_end.h"
 
@@ -42,6 +43,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   public:
     // `lost` is called once if the sandbox turns out to be gone.
     Sandbox(std::string project, std::string id, SandboxSpec spec, std::string agent_socket,
+            std::shared_ptr<Narrowing> narrowing,
             std::function<void(std::shared_ptr<Sandbox>, Death)> lost);
 
     const std::string& project() const { return project_; }
@@ -53,6 +55,15 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     int64_t created_ms() const { return created_ms_; }
     SandboxState state() const { return state_; }
     void set_running() { state_ = SandboxState::Running; }
+
+    const std::shared_ptr<Narrowing>& narrowing() const { return narrowing_; }
+    // What its disk held when somebody looked last.
+    struct Disk {
+        uint64_t bytes = 0;
+        int64_t at_ms = 0;  // steady
+    };
+    const std::optional<Disk>& disk() const { return disk_; }
+    void set_disk(Disk disk) { disk_ = disk; }
 
     std::shared_ptr<Context> context(const std::string& language);
     // The context of this sandbox with that id, or null.
@@ -90,10 +101,12 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     const std::string project_, id_;
     const SandboxSpec spec_;
     const std::string agent_socket_;
+    const std::shared_ptr<Narrowing> narrowing_;
     const int64_t created_ms_;
     std::function<void(std::shared_ptr<Sandbox>, Death)> lost_;
     SandboxState state_ = SandboxState::Creating;
     std::map<std::string, std::shared_ptr<Context>> contexts_;  // by language
+    std::optional<Disk> disk_;
     std::optional<Death> death_;
     Signal died_;
     size_t users_ = 0;

@@ -105,6 +105,7 @@ Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSp
     const std::string id = new_id();
     auto sandbox = std::make_shared<Sandbox>(
         std::move(project), id, std::move(spec), layout::agent_socket(data_, id),
+        std::make_shared<Narrowing>(warden_, id),
         [weak = weak_from_this()](std::shared_ptr<Sandbox> lost, Death death) {
             if (const auto self = weak.lock()) self->on_lost(std::move(lost), std::move(death));
         });
@@ -260,6 +261,15 @@ Task<void> Sandboxes::reconcile(std::shared_ptr<Sandboxes> self) {
     for (const std::string& id : there) {
         if (!known.contains(id)) co_await self->remove_host_objects(id);
     }
+    // A warden puts back what a lost connection had narrowed.
+    for (const auto& sandbox : expected) co_await sandbox->narrowing()->repeat();
+}
+
+Task<void> Sandboxes::look_at_disk(std::shared_ptr<WardenClient> warden,
+                                   std::shared_ptr<Sandbox> sandbox) {
+    const auto usage = co_await warden->usage(sandbox->id());
+    // One that is gone needs no figure.
+    if (usage) sandbox->set_disk({.bytes = usage->disk_bytes, .at_ms = steady_ms()});
 }
 
 void Sandboxes::watch() {
@@ -274,6 +284,8 @@ void Sandboxes::watch() {
         } else if (sandbox->idle(now)) {
             on_lost(sandbox, {.reason = EndReason::Cancelled,
                               .message = "the sandbox was idle for too long"});
+        } else if (sandbox->busy()) {
+            spawn(look_at_disk(warden_, sandbox));
         }
     }
 }

@@ -52,7 +52,8 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
 
     void on_ended(const std::string& id);  // the warden says so
     static Task<void> reconcile(std::shared_ptr<Sandboxes> self);
-    // Every half second or so: kills idle ones, and those whose runs are long past their time.
+    // Every half second or so: kills idle ones, and those whose runs are long past their time;
+    // looks how full the disks of busy ones are.
     void watch();
 
   private:
@@ -62,6 +63,8 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     void bury(Sandbox& sandbox, Death death);
     static Task<void> clear_away(std::shared_ptr<Sandboxes> self, std::shared_ptr<Sandbox> sandbox);
     Task<void> remove_host_objects(std::string id);
+    static Task<void> look_at_disk(std::shared_ptr<WardenClient> warden,
+                                   std::shared_ptr<Sandbox> sandbox);
 
     const std::string data_;
     const std::shared_ptr<store::Store> store_;

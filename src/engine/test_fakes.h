@@ -253,6 +253,8 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
     std::map<std::string, std::shared_ptr<FakeAgent>> agents;  // the sandboxes that it has
     bool refuses = false;                                      // creates fail
     bool silent = false;                                       // nothing is answered
+    uint64_t memory_in_use = 0;                                // of each sandbox
+    std::vector<warden::NarrowRequest> narrowed;               // as they came
 
     // The warden's process dies, and takes its sandboxes with it.
     void break_off() {
@@ -316,6 +318,8 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
             agents.erase(std::string(destroy->sandbox.view()));
             return {warden::done(destroy->tag, {})};
         }
+        if (const auto* narrow = std::get_if<warden::NarrowRequest>(&request))
+            return {narrow_one(*narrow)};
         if (const auto* usage = std::get_if<warden::UsageRequest>(&request)) {
             return {warden::UsageReply{.tag = usage->tag, .disk_bytes = 4096}};
         }
@@ -330,6 +334,15 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
         }
         out.push_back(warden::ListReply{.tag = list.tag, .sandbox = {}, .last = 1});
         return out;
+    }
+
+    warden::Reply narrow_one(const warden::NarrowRequest& request) {
+        if (request.memory_max != 0 && request.memory_max < memory_in_use) {
+            return warden::done(request.tag,
+                                make_error(ErrorKind::FailedPrecondition, "it uses more"));
+        }
+        narrowed.push_back(request);
+        return warden::done(request.tag, {});
     }
 
     warden::Reply create_one(const warden::CreateRequest& request) {

@@ -211,6 +211,18 @@ Task<Result<warden::PoolReply>> WardenClient::pool() {
     co_return co_await ask_for<warden::PoolReply>(tag, warden::encode(warden::Request(request)));
 }
 
+Task<Result<void>> WardenClient::narrow(std::string sandbox, uint64_t memory_max,
+                                        uint32_t pids_max) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::NarrowRequest request{
+        .tag = tag, .memory_max = memory_max, .sandbox = *id, .pids_max = pids_max};
+    const auto replies = co_await ask(tag, warden::encode(warden::Request(request)));
+    if (!replies) co_return replies.error();
+    co_return Result<void>{};
+}
+
 Result<warden::Id> WardenClient::base_template() const {
     if (!base_template_) return not_there();
     return *base_template_;

@@ -44,6 +44,8 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     Task<Result<std::vector<std::string>>> list();
     Task<Result<warden::UsageReply>> usage(std::string sandbox);
     Task<Result<warden::PoolReply>> pool();
+    // 0 puts the limit of the plan back.
+    Task<Result<void>> narrow(std::string sandbox, uint64_t memory_max, uint32_t pids_max);
     // The revision of the built-in `base`, from the newest hello; Unavailable before the first one.
     Result<warden::Id> base_template() const;
 

@@ -65,11 +65,20 @@ Result<void> ensure_directory(const os::Fd& parent, const std::string& path) {
     return last_os_failure("making " + path);
 }
 
-Result<os::Fd> mount_device(const std::string& image) {
+struct Mounted {
+    os::Fd mount;
+    dev_t device = 0;
+};
+
+Result<Mounted> mount_device(const std::string& image) {
     const os::LoopDevice device = TRY(os::attach_loop(image));
+    struct stat about{};
+    if (::fstat(device.fd.get(), &about) != 0)
+        return last_os_failure("asking about " + device.path);
     // Discards would punch holes into the image and undo its allocation.
-    return os::new_mount("btrfs", {{"source", device.path}, {"nodiscard", ""}},
-                         os::kMountNoSuid | os::kMountNoDev);
+    os::Fd mount = TRY(os::new_mount("btrfs", {{"source", device.path}, {"nodiscard", ""}},
+                                     os::kMountNoSuid | os::kMountNoDev));
+    return Mounted{.mount = std::move(mount), .device = about.st_rdev};
 }
 
 Result<uint64_t> size_of(const os::Fd& file) {
@@ -124,9 +133,10 @@ Result<Pool> Pool::mount(const std::string& data) {
     const std::string place = layout::pool_directory(data);
     if (::mkdir(place.c_str(), 0700) != 0 && errno != EEXIST)
         return last_os_failure("making " + place);
-    const os::Fd mounted = TRY(mount_device(layout::pool_image(data)));
-    TRY_OK(os::attach_mount(mounted, place));
+    const Mounted mounted = TRY(mount_device(layout::pool_image(data)));
+    TRY_OK(os::attach_mount(mounted.mount, place));
     Pool pool(TRY(os::open_file(place, O_RDONLY | O_DIRECTORY)), data);
+    pool.device_ = mounted.device;
     if (::fchmod(pool.root_.get(), 0700) != 0) return last_os_failure("closing the pool to others");
     // A warden that was killed while the pool grew left a larger file.
     TRY_OK(os::update_loop_size(layout::pool_image(data)));

@@ -47,6 +47,8 @@ class Pool {
     Result<std::vector<std::string>> list(const std::string& path) const;
     // Whether the pool bounds what a sandbox writes.
     bool has_quotas() const { return has_quotas_; }
+    // The block device that it lies on.
+    dev_t device() const { return device_; }
     Result<PoolSpace> space() const;
     // Makes the pool larger, its blocks taken from the host first. Slow; killed at any point, the
     // pool is as it was or partly grown. InvalidArgument for a size that it has already,
@@ -67,6 +69,7 @@ class Pool {
     std::string data_;
     std::string path_;  // where it is mounted
     bool has_quotas_ = false;
+    dev_t device_ = 0;
 };
 
 }  // namespace cloister::jail

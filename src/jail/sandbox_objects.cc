@@ -146,18 +146,36 @@ Result<Files> make_files(const Host& host, const warden::JailPlan& plan,
 
 // --- Groups ---
 
-Result<void> make_groups(const os::CgroupTree& cgroups, const warden::JailPlan& plan,
-                         const std::string& nest) {
+// The agent has its own, and comes first: it must answer whatever the code does.
+os::GroupLimits agent_limits(const Host& host) {
+    os::GroupLimits wanted;
+    if (host.can(warden::Limit::Memory)) wanted.memory_max = limits::kAgentMemoryMax;
+    if (host.can(warden::Limit::Pids)) wanted.pids_max = limits::kAgentPidsMax;
+    if (host.can(warden::Limit::CpuWeight)) wanted.cpu_shares = limits::kAgentCpuShares;
+    return wanted;
+}
+
+os::GroupLimits user_limits(const Host& host, const warden::JailPlan& plan) {
+    os::GroupLimits wanted;
+    if (host.can(warden::Limit::Memory)) wanted.memory_max = plan.memory_max;
+    if (host.can(warden::Limit::Pids)) wanted.pids_max = plan.pids_max;
+    if (host.can(warden::Limit::Cpu)) wanted.cpu = plan.cpu;
+    if (host.can(warden::Limit::DiskThroughput)) {
+        wanted.disk = {.device = host.pool.device(),
+                       .bytes_per_second = plan.disk_bytes_per_second,
+                       .iops = plan.disk_iops};
+    }
+    return wanted;
+}
+
+Result<void> make_groups(const Host& host, const warden::JailPlan& plan, const std::string& nest) {
+    const os::CgroupTree& cgroups = host.cgroups;
     const std::string_view id = plan.sandbox.view();
     TRY_OK(cgroups.create(sandbox_group(nest, id), os::GroupKind::Inner));
     TRY_OK(cgroups.create(agent_group(nest, id), os::GroupKind::Leaf));
     TRY_OK(cgroups.create(user_group(nest, id), os::GroupKind::Leaf));
-    TRY_OK(cgroups.limit(
-        agent_group(nest, id),
-        {.memory_max = limits::kAgentMemoryMax, .pids_max = limits::kAgentPidsMax, .cpu = 0}));
-    return cgroups.limit(
-        user_group(nest, id),
-        {.memory_max = plan.memory_max, .pids_max = plan.pids_max, .cpu = plan.cpu});
+    TRY_OK(cgroups.limit(agent_group(nest, id), agent_limits(host)));
+    return cgroups.limit(user_group(nest, id), user_limits(host, plan));
 }
 
 // In the order of the bits of birth::Have.
@@ -186,6 +204,13 @@ Result<GroupFiles> open_group_files(const os::CgroupTree& cgroups, const std::st
         if (!file && file.error().kind == ErrorKind::NotFound) continue;
         files.fds.push_back(TRY(std::move(file)));
         files.have |= 1u << bit;
+    }
+    auto oom = cgroups.oom_event(user_group(nest, id));
+    if (oom) {
+        files.fds.push_back(std::move(*oom));
+        files.have |= birth::kHaveOomEvent;
+    } else if (oom.error().kind != ErrorKind::NotFound) {
+        return std::move(oom).error();
     }
     TRY_OK(add_procs(files, cgroups, agent_group(nest, id)));
     TRY_OK(add_procs(files, cgroups, user_group(nest, id)));
@@ -251,7 +276,10 @@ std::string user_group(const std::string& nest, std::string_view sandbox) {
 
 Result<void> create_nest_groups(const os::CgroupTree& cgroups, const std::string& nest) {
     TRY_OK(cgroups.create(nest, os::GroupKind::Inner));
-    return cgroups.create(reaper_group(nest), os::GroupKind::Leaf);
+    TRY_OK(cgroups.create(reaper_group(nest), os::GroupKind::Leaf));
+    // Births come before what the born do. A host that cannot weigh tells so elsewhere.
+    (void)cgroups.limit(reaper_group(nest), {.cpu_shares = limits::kAgentCpuShares});
+    return {};
 }
 
 Result<void> remove_nest_objects(const Host& host, const std::string& nest) {
@@ -263,7 +291,7 @@ Result<void> remove_nest_objects(const Host& host, const std::string& nest) {
 Result<void> create_sandbox_objects(const Host& host, const warden::JailPlan& plan,
                                     const Placement& placement, const os::Fd& nest_socket,
                                     const os::Fd& ready) {
-    TRY_OK(make_groups(host.cgroups, plan, placement.nest));
+    TRY_OK(make_groups(host, plan, placement.nest));
     failpoint("warden:after_groups");
     const GroupFiles groups =
         TRY(open_group_files(host.cgroups, placement.nest, plan.sandbox.view()));

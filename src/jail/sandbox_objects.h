@@ -22,6 +22,9 @@ struct Host {
     os::CgroupTree cgroups;
     Pool pool;
     std::string runtime;  // id of the runtime in the pool
+    // Bits of warden::Limit that this host can enforce; what it cannot is not set.
+    uint32_t enforced = 0;
+    bool can(warden::Limit limit) const { return (enforced & static_cast<uint32_t>(limit)) != 0; }
 };
 
 // Where a sandbox lives in its nest.

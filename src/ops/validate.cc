@@ -78,4 +78,14 @@ Result<void> check_run(const engine::RunSpec& spec) {
     return {};
 }
 
+Result<void> check_narrowed(const engine::RunSpec& run, const engine::SandboxSpec& sandbox) {
+    const uint64_t most = sandbox.memory_mb * limits::kMiB;
+    if (run.narrowed.memory_max <= most) return {};
+    return invalid_field(
+        "memory_max_bytes",
+        fmt::format("`memory_max_bytes` must be at most {}, the memory of the sandbox: a run can "
+                    "only narrow it (a sandbox is made larger with `memory_mb`)",
+                    most));
+}
+
 }  // namespace cloister::ops

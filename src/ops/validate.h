@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "engine/run.h"
+#include "engine/sandbox.h"
 #include "wire/json.h"
 
 namespace cloister::ops {
@@ -22,5 +23,7 @@ std::string absolute(std::string_view path);
 // An agent's error about a file, with the path as the field at fault where another path would help.
 Error of_path(Error error);
 Result<void> check_run(const engine::RunSpec& spec);
+// A run may only narrow the limits of its sandbox.
+Result<void> check_narrowed(const engine::RunSpec& run, const engine::SandboxSpec& sandbox);
 
 }  // namespace cloister::ops

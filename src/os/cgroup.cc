@@ -1,9 +1,11 @@
 #include "os/cgroup.h"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -49,7 +51,18 @@ Result<void> pass_controllers_on(const Hierarchy& hierarchy, const std::string& 
     if (hierarchy.has(Controller::Memory)) wanted += "+memory ";
     if (hierarchy.has(Controller::Pids)) wanted += "+pids ";
     if (hierarchy.has(Controller::Cpu)) wanted += "+cpu ";
+    if (hierarchy.has(Controller::Io)) wanted += "+io ";
     return write_setting(group + "/cgroup.subtree_control", wanted);
+}
+
+// The two limits on memory of version 1: the one without swap may at no time be the larger, so that
+// the other one goes first when they grow.
+std::vector<GroupSetting> in_order(const std::string& group, std::vector<GroupSetting> settings) {
+    const auto memory = std::ranges::find(settings, "memory.limit_in_bytes", &GroupSetting::file);
+    if (memory == settings.end()) return settings;
+    const auto now = read_file(group + "/" + memory->file, kFileMax);
+    if (now && parse_bytes(*now) < parse_bytes(memory->value)) std::ranges::reverse(settings);
+    return settings;
 }
 
 constexpr const char* kProcsFile = "/cgroup.procs";
@@ -171,10 +184,47 @@ Result<void> CgroupTree::create(const std::string& path, GroupKind kind) const {
     return {};
 }
 
+uint64_t CgroupTree::read(const std::string& path, GroupStat stat_file) const {
+    const auto file = stat(path, stat_file);
+    const auto text = file ? read_all(*file, kFileMax) : file.error();
+    return text ? parse_bytes(*text) : 0;
+}
+
+Result<void> CgroupTree::check_room(const std::string& path, const GroupLimits& limits) const {
+    const uint64_t pids = limits.pids_max > 0 ? read(path, GroupStat::PidsNow) : 0;
+    if (pids > limits.pids_max) {
+        return make_error(ErrorKind::FailedPrecondition,
+                          "it has " + std::to_string(pids) + " processes and threads already, so " +
+                              std::to_string(limits.pids_max) + " cannot be the limit: end some");
+    }
+    if (limits.memory_max == 0) return {};
+    const auto stat_file = stat(path, GroupStat::MemoryStat);
+    const auto text = stat_file ? read_all(*stat_file, kFileMax) : stat_file.error();
+    const uint64_t cache = text ? parse_reclaimable(*text) : 0;
+    const uint64_t memory = read(path, GroupStat::MemoryNow);
+    if (memory <= limits.memory_max + cache) return {};
+    return make_error(ErrorKind::FailedPrecondition,
+                      "it uses " + std::to_string(memory - cache) +
+                          " bytes of memory already, so " + std::to_string(limits.memory_max) +
+                          " cannot be the limit: free some, or allow more");
+}
+
+Result<void> CgroupTree::narrow(const std::string& path, const GroupLimits& limits) const {
+    TRY_OK(check_room(path, limits));
+    auto set = limit(path, limits);
+    // Version 1 gives memory back before it agrees to less, and says so if it cannot.
+    if (!set && set.error().os_error == EBUSY) {
+        return make_error(ErrorKind::FailedPrecondition, "it uses more memory than " +
+                                                             std::to_string(limits.memory_max) +
+                                                             " bytes: free some, or allow more");
+    }
+    return set;
+}
+
 Result<void> CgroupTree::limit(const std::string& path, const GroupLimits& limits) const {
     for (const Hierarchy& hierarchy : layout_.hierarchies) {
         const std::string group = directory(hierarchy, path);
-        for (const GroupSetting& setting : settings_of(hierarchy, limits)) {
+        for (const GroupSetting& setting : in_order(group, settings_of(hierarchy, limits))) {
             TRY_OK(apply(group, setting));
         }
     }
@@ -209,6 +259,20 @@ Result<Fd> CgroupTree::stat(const std::string& path, GroupStat stat) const {
         if (auto writable = open_file(name, O_RDWR)) return writable;
     }
     return open_file(name, O_RDONLY);
+}
+
+Result<Fd> CgroupTree::oom_event(const std::string& path) const {
+    const Hierarchy* home = home_of(Controller::Memory);
+    if (home == nullptr || home->format == CgroupFormat::V2) {
+        return make_error(ErrorKind::NotFound, "there is nothing to watch");
+    }
+    const std::string group = directory(*home, path);
+    const Fd control = TRY(open_file(group + "/memory.oom_control", O_RDONLY));
+    Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!event.open()) return last_os_failure("making an eventfd");
+    TRY_OK(write_setting(group + "/cgroup.event_control",
+                         std::to_string(event.get()) + " " + std::to_string(control.get())));
+    return event;
 }
 
 Result<void> CgroupTree::remove(const std::string& path) const {

@@ -20,7 +20,7 @@
 namespace cloister::os {
 
 enum class CgroupMode { None, V1, Hybrid, V2 };
-enum class Controller { Memory, Pids, Cpu, Cpuacct };
+enum class Controller { Memory, Pids, Cpu, Cpuacct, Io };
 
 // One mounted hierarchy, and those of our controllers that it holds.
 struct Hierarchy {
@@ -35,7 +35,7 @@ struct CgroupLayout {
     std::vector<Hierarchy> hierarchies;  // only those that hold a controller of ours
 };
 
-inline constexpr size_t kHierarchiesMax = 4;  // one for each controller
+inline constexpr size_t kHierarchiesMax = 5;  // one for each controller
 
 // From the text of /proc/self/mountinfo, and of cgroup.controllers at the v2 mount point if there
 // is one.
@@ -48,13 +48,23 @@ Result<CgroupLayout> detect_cgroups();
 // long as the Fd lives.
 Result<Fd> favour_quick_moves();
 
+// On one block device, of reads and as much of writes; 0: leave it alone. Version 1 counts direct
+// I/O only: what the page cache writes later belongs to nobody there.
+struct DiskLimits {
+    dev_t device = 0;
+    uint64_t bytes_per_second = 0;
+    uint32_t iops = 0;
+};
+// 0: leave it alone.
 struct GroupLimits {
     uint64_t memory_max = 0;  // bytes; no swap on top of it
     uint32_t pids_max = 0;
-    uint32_t cpu = 0;  // whole CPUs; 0: no limit
+    uint32_t cpu = 0;         // whole CPUs
+    uint32_t cpu_shares = 0;  // weight against the groups beside it; 1024 is what a new group has
+    DiskLimits disk;
 };
 
-// A file and what is written to it.
+// A file, and what is written to it and read back.
 struct GroupSetting {
     std::string file;
     std::string value;
@@ -91,12 +101,18 @@ class CgroupTree {
     // Sets limits and reads them back; Internal if the kernel keeps another value than was asked
     // for.
     Result<void> limit(const std::string& path, const GroupLimits& limits) const;
+    // The same for a group in use: FailedPrecondition, and nothing has changed, if it has more
+    // already (the page cache left out). May take a while, so call it in a helper.
+    Result<void> narrow(const std::string& path, const GroupLimits& limits) const;
     // Write-only cgroup.procs of each hierarchy: whoever writes "0" to all of them is in the group.
     Result<std::vector<Fd>> procs(const std::string& path) const;
     Result<void> move(const std::string& path, pid_t process) const;
     // A stat file, open for reading (MemoryPeak also for writing, which resets it); NotFound if
     // this kernel has none.
     Result<Fd> stat(const std::string& path, GroupStat stat) const;
+    // An eventfd that counts up when the memory limit is hit, before the kernel kills. NotFound on
+    // version 2, where it needs no watcher: the kernel kills the whole group.
+    Result<Fd> oom_event(const std::string& path) const;
     // Kills whatever is in the group and below, and removes it; "" is the whole tree. One that is
     // not there is a success. Waits for the kernel, so call it in a helper.
     Result<void> remove(const std::string& path) const;
@@ -110,6 +126,8 @@ class CgroupTree {
         : layout_(std::move(layout)), name_(std::move(name)) {}
     const Hierarchy* home_of(Controller controller) const;
     std::string directory(const Hierarchy& hierarchy, const std::string& path) const;
+    uint64_t read(const std::string& path, GroupStat stat) const;
+    Result<void> check_room(const std::string& path, const GroupLimits& limits) const;
 
     CgroupLayout layout_;
     std::string name_;

@@ -17,6 +17,8 @@ constexpr std::array kControllerNames = {
     ControllerName{.controller = Controller::Pids, .word = "pids"},
     ControllerName{.controller = Controller::Cpu, .word = "cpu"},
     ControllerName{.controller = Controller::Cpuacct, .word = "cpuacct"},
+    ControllerName{.controller = Controller::Io, .word = "blkio"},  // of version 1
+    ControllerName{.controller = Controller::Io, .word = "io"},     // of version 2
 };
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -122,33 +124,6 @@ std::optional<std::string> v2_mount_point(std::string_view mountinfo) {
         if (mount.format == CgroupFormat::V2) return mount.mount_point;
     }
     return std::nullopt;
-}
-
-std::vector<GroupSetting> settings_of(const Hierarchy& hierarchy, const GroupLimits& limits) {
-    constexpr uint64_t kPage = 4096;  // the kernel rounds down to pages; what it keeps is compared
-    constexpr uint64_t kPeriodUs = 100'000;
-    const bool v2 = hierarchy.format == CgroupFormat::V2;
-    const std::string memory = std::to_string(limits.memory_max / kPage * kPage);
-    const std::string quota = std::to_string(limits.cpu * kPeriodUs);
-    std::vector<GroupSetting> settings;
-    if (hierarchy.has(Controller::Memory) && v2) {
-        settings.push_back({.file = "memory.max", .value = memory});
-        settings.push_back({.file = "memory.swap.max", .value = "0", .optional = true});
-        settings.push_back({.file = "memory.oom.group", .value = "1"});
-    } else if (hierarchy.has(Controller::Memory)) {
-        settings.push_back({.file = "memory.limit_in_bytes", .value = memory});
-        settings.push_back(
-            {.file = "memory.memsw.limit_in_bytes", .value = memory, .optional = true});
-    }
-    if (hierarchy.has(Controller::Pids)) {
-        settings.push_back({.file = "pids.max", .value = std::to_string(limits.pids_max)});
-    }
-    if (hierarchy.has(Controller::Cpu) && limits.cpu > 0 && v2) {
-        settings.push_back({.file = "cpu.max", .value = quota + " " + std::to_string(kPeriodUs)});
-    } else if (hierarchy.has(Controller::Cpu) && limits.cpu > 0) {
-        settings.push_back({.file = "cpu.cfs_quota_us", .value = quota});
-    }
-    return settings;
 }
 
 }  // namespace cloister::os

@@ -39,6 +39,10 @@ uint64_t parse_pids_max_hits(std::string_view text) {
     return parse_key(text, "max");
 }
 
+uint64_t parse_reclaimable(std::string_view text) {
+    return value_of(text, "active_file") + value_of(text, "inactive_file");
+}
+
 uint64_t parse_bytes(std::string_view text) {
     if (text.starts_with("max")) return kUnlimited;
     return number_at_start(text);

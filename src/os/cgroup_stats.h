@@ -27,6 +27,8 @@ uint64_t parse_pids_max_hits(std::string_view text);
 
 // The number behind `key` in a file of lines `key number` (memory.stat, cpu.stat, …).
 uint64_t parse_key(std::string_view text, std::string_view key);
+// Bytes of memory.stat that the kernel can take back at once: the page cache of files.
+uint64_t parse_reclaimable(std::string_view text);
 
 // A file that holds one number (memory.current, memory.usage_in_bytes, memory.peak, pids.current,
 // …).

@@ -23,6 +23,12 @@ TEST(CgroupStats, CountsRefusedForks) {
     EXPECT_EQ(parse_pids_max_hits("max 0\n"), 0u);
 }
 
+TEST(CgroupStats, AddsUpThePageCache) {
+    EXPECT_EQ(parse_reclaimable("anon 7\ninactive_file 100\nactive_file 20\ntotal_active_file 5\n"),
+              120u);
+    EXPECT_EQ(parse_reclaimable(""), 0u);
+}
+
 TEST(CgroupStats, ReadsOneNumberOrMax) {
     EXPECT_EQ(parse_bytes("9223372036854771712\n"), 9223372036854771712u);
     EXPECT_EQ(parse_bytes("max\n"), kUnlimited);

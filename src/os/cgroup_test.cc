@@ -1,11 +1,15 @@
 #include "os/cgroup.h"
 
 #include <gtest/gtest.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 namespace cloister::os {
@@ -95,11 +99,106 @@ TEST(CgroupSettings, SpeakTheLanguageOfEachVersion) {
     EXPECT_EQ(value_of(v2, "cpu.max"), "200000 100000");
 }
 
+TEST(CgroupSettings, WeighCpuTimeAlikeInBothVersions) {
+    const auto weight = [](CgroupFormat format, uint32_t shares) {
+        const Hierarchy home{
+            .mount_point = "/", .format = format, .controllers = {Controller::Cpu}};
+        const auto settings = settings_of(home, {.cpu_shares = shares});
+        return settings.size() == 1 ? settings[0].file + "=" + settings[0].value : "?";
+    };
+    EXPECT_EQ(weight(CgroupFormat::V1, 2), "cpu.shares=2");
+    EXPECT_EQ(weight(CgroupFormat::V1, 16384), "cpu.shares=16384");
+    EXPECT_EQ(weight(CgroupFormat::V2, 2), "cpu.weight=1");
+    EXPECT_EQ(weight(CgroupFormat::V2, 1024), "cpu.weight=100");
+    EXPECT_EQ(weight(CgroupFormat::V2, 16384), "cpu.weight=1600");
+}
+
+TEST(CgroupSettings, BoundTheDisk) {
+    const GroupLimits limits{
+        .disk = {.device = makedev(7, 3), .bytes_per_second = 1000, .iops = 50}};
+    const auto v2 = settings_of(
+        {.mount_point = "/", .format = CgroupFormat::V2, .controllers = {Controller::Io}}, limits);
+    EXPECT_EQ(value_of(v2, "io.max"), "7:3 rbps=1000 wbps=1000 riops=50 wiops=50");
+    const Hierarchy v1_home{
+        .mount_point = "/", .format = CgroupFormat::V1, .controllers = {Controller::Io}};
+    const auto v1 = settings_of(v1_home, limits);
+    EXPECT_EQ(v1.size(), 4u);
+    EXPECT_EQ(value_of(v1, "blkio.throttle.read_bps_device"), "7:3 1000");
+    EXPECT_EQ(value_of(v1, "blkio.throttle.write_iops_device"), "7:3 50");
+    EXPECT_EQ(settings_of(v1_home, {.disk = {.device = makedev(7, 3), .iops = 9}}).size(), 2u);
+}
+
 TEST(CgroupSettings, LeaveTheCpuAloneWithoutALimit) {
     const auto v2 = settings_of(
         {.mount_point = "/", .format = CgroupFormat::V2, .controllers = {Controller::Cpu}},
         {.memory_max = 0, .pids_max = 0, .cpu = 0});
     EXPECT_TRUE(v2.empty());
+}
+
+// A tree of version 2 as files: no kernel answers, so that what is written stays to be read.
+class FakeV2Test : public testing::Test {
+  protected:
+    void SetUp() override {
+        root_ = std::filesystem::temp_directory_path() / ("cgroup2-" + std::to_string(::getpid()));
+        std::filesystem::create_directories(root_ / "our");
+        put("cgroup.subtree_control", "");
+        put("our/cgroup.subtree_control", "");
+        const CgroupLayout layout{
+            .mode = CgroupMode::V2,
+            .hierarchies = {{.mount_point = root_,
+                             .format = CgroupFormat::V2,
+                             .controllers = {Controller::Memory, Controller::Pids, Controller::Cpu,
+                                             Controller::Cpuacct, Controller::Io}}}};
+        auto tree = CgroupTree::open(layout, "our");
+        ASSERT_TRUE(tree) << tree.error().message;
+        tree_ = std::make_unique<CgroupTree>(std::move(*tree));
+        std::filesystem::create_directories(root_ / "our/box");
+        for (const char* name : {"memory.max", "memory.swap.max", "memory.oom.group", "pids.max",
+                                 "cpu.max", "cpu.weight", "io.max"}) {
+            put(std::string("our/box/") + name, "");
+        }
+        put("our/box/memory.current", "104857600\n");
+        put("our/box/memory.stat", "anon 62914560\nactive_file 20971520\ninactive_file 20971520\n");
+        put("our/box/pids.current", "9\n");
+    }
+    void TearDown() override { std::filesystem::remove_all(root_); }
+    void put(const std::string& name, std::string_view text) const {
+        std::ofstream(root_ / name, std::ios::trunc) << text;
+    }
+    std::string get(const std::string& name) const { return *read_file(root_ / name, 4096); }
+
+    std::filesystem::path root_;
+    std::unique_ptr<CgroupTree> tree_;
+};
+
+TEST_F(FakeV2Test, PassesItsControllersOn) {
+    EXPECT_EQ(get("our/cgroup.subtree_control"), "+memory +pids +cpu +io ");
+}
+
+TEST_F(FakeV2Test, WritesEveryLimit) {
+    const auto set = tree_->limit("box", {.memory_max = 1 << 30,
+                                          .pids_max = 64,
+                                          .cpu = 2,
+                                          .cpu_shares = 2048,
+                                          .disk = {.device = makedev(7, 1), .iops = 10}});
+    ASSERT_TRUE(set) << set.error().message;
+    EXPECT_EQ(get("our/box/memory.max"), "1073741824");
+    EXPECT_EQ(get("our/box/memory.oom.group"), "1");
+    EXPECT_EQ(get("our/box/pids.max"), "64");
+    EXPECT_EQ(get("our/box/cpu.max"), "200000 100000");
+    EXPECT_EQ(get("our/box/cpu.weight"), "200");
+    EXPECT_EQ(get("our/box/io.max"), "7:1 rbps=max wbps=max riops=10 wiops=10");
+}
+
+TEST_F(FakeV2Test, IsNotNarrowedBelowWhatItUsesButThePageCacheGivesWay) {
+    EXPECT_EQ(tree_->narrow("box", {.memory_max = 50 << 20}).error().kind,
+              ErrorKind::FailedPrecondition);
+    EXPECT_EQ(tree_->narrow("box", {.pids_max = 8}).error().kind, ErrorKind::FailedPrecondition);
+    EXPECT_EQ(get("our/box/memory.max"), "") << "nothing was written";
+    const auto narrowed = tree_->narrow("box", {.memory_max = 70 << 20, .pids_max = 9});
+    ASSERT_TRUE(narrowed) << narrowed.error().message;
+    EXPECT_EQ(get("our/box/memory.max"), "73400320");
+    EXPECT_EQ(get("our/box/pids.max"), "9");
 }
 
 // The rest needs root and a host with cgroups, as CI has them.
@@ -155,6 +254,51 @@ TEST_F(CgroupTreeTest, RemoveKillsWhatIsInside) {
     EXPECT_TRUE(WIFSIGNALED(status));
     EXPECT_TRUE(tree_->groups().empty());
     EXPECT_TRUE(tree_->remove("nest")) << "removing twice is a success";
+}
+
+TEST_F(CgroupTreeTest, NarrowsAndPutsBack) {
+    ASSERT_TRUE(tree_->create("box", GroupKind::Leaf));
+    ASSERT_TRUE(tree_->limit("box", {.memory_max = 128 << 20, .pids_max = 64}));
+    for (const uint64_t memory : {32u << 20, 128u << 20, 64u << 20, 128u << 20}) {
+        const auto set = tree_->narrow("box", {.memory_max = memory, .pids_max = 8});
+        EXPECT_TRUE(set) << memory << ": " << set.error().message;
+    }
+}
+
+// On a host of version 2 there is nothing to watch, and nothing to see here.
+TEST_F(CgroupTreeTest, TellsWhenTheMemoryLimitIsHit) {
+    ASSERT_TRUE(tree_->create("box", GroupKind::Leaf));
+    ASSERT_TRUE(tree_->limit("box", {.memory_max = 32 << 20}));
+    const auto event = tree_->oom_event("box");
+    if (tree_->format() == CgroupFormat::V2) {
+        EXPECT_EQ(event.error().kind, ErrorKind::NotFound);
+        return;
+    }
+    ASSERT_TRUE(event) << event.error().message;
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        if (!tree_->move("box", ::getpid())) ::_exit(1);
+        constexpr size_t kBytes = 64 << 20;
+        auto* memory = static_cast<volatile char*>(std::malloc(kBytes));
+        for (size_t at = 0; at < kBytes; at += 4096) memory[at] = 1;
+        ::_exit(2);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(WTERMSIG(status), SIGKILL);
+    uint64_t count = 0;
+    EXPECT_EQ(::read(event->get(), &count, sizeof(count)), ssize_t{sizeof(count)});
+    const auto events = tree_->stat("box", GroupStat::MemoryEvents);
+    EXPECT_EQ(parse_oom_kills(*read_all(*events, 4096)), 1u);
+}
+
+TEST_F(CgroupTreeTest, WeighsGroups) {
+    ASSERT_TRUE(tree_->create("box", GroupKind::Leaf));
+    for (const uint32_t shares : {2u, 16384u, 1024u}) {
+        const auto set = tree_->limit("box", {.cpu_shares = shares});
+        EXPECT_TRUE(set) << shares << ": " << set.error().message;
+    }
 }
 
 TEST(CgroupMoves, CanBeMadeQuick) {

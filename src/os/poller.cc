@@ -18,6 +18,8 @@ short events_of(Interest interest) {
             return POLLOUT;
         case Interest::ReadWrite:
             return POLLIN | POLLOUT;
+        case Interest::Urgent:
+            return POLLPRI;
     }
     return 0;
 }

@@ -15,8 +15,9 @@
 
 namespace cloister::os {
 
-// What a descriptor is watched for. None: it stays watched, but nothing is called for now.
-enum class Interest { None, Read, Write, ReadWrite };
+// What a descriptor is watched for. None: it stays watched, but nothing is called for now. Urgent:
+// the kernel's word for events of files that can always be read.
+enum class Interest { None, Read, Write, ReadWrite, Urgent };
 
 class Poller {
   public:

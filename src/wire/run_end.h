@@ -36,6 +36,12 @@ struct RunUsage {
     uint64_t output_bytes = 0;       // stdout, stderr and displays
 };
 
+// The limit that was the reason: the name of its field in a request, and its value.
+struct LimitFired {
+    std::string name;  // "timeout_ms", "memory_max_bytes", …
+    uint64_t value = 0;
+};
+
 struct Artifact {
     std::string path;  // absolute, inside the sandbox
     uint64_t size = 0;
@@ -46,9 +52,11 @@ struct RunEnd {
     EndReason reason = EndReason::SandboxLost;
     std::optional<int>
         exit_code;  // the program's own: 0 ok, 1 exception, N of sys.exit(N); 128+S by signal S
-    std::string message;                  // one sentence for a person; empty if ok
-    bool state_lost = false;              // the context's variables are gone
-    std::vector<std::string> limits_hit;  // "memory", "pids", "timeout", "output"
+    std::string message;      // what happened and what can be done, for a person; empty if ok
+    bool state_lost = false;  // the context's variables are gone
+    std::optional<LimitFired> limit;  // of a reason that is a limit
+    // Also of a run that finished: "memory", "pids", "timeout", "output", "cpu_time", "disk".
+    std::vector<std::string> limits_hit;
     RunUsage usage;
     std::vector<Artifact> artifacts;
     uint64_t artifacts_left_out = 0;  // more files changed than are listed

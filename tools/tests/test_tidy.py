@@ -302,28 +302,6 @@ def test_a_broken_contract_is_found(check: Check, path: str, text: str, message:
     assert any(message in str(finding) for finding in check(contract(**{path: text})))
 
 
-LIMITS_H = "inline constexpr uint64_t kKiB = 1024;\ninline constexpr uint64_t kMiB = 1024 * kKiB;\n"
-
-
-@pytest.mark.parametrize(("value", "ok"), [("16 MiB", True), ("15 MiB", False), ("unlimited", False)])
-def test_limits(value: str, ok: bool) -> None:
-    texts = {
-        contracts.LIMITS_H: LIMITS_H + "inline constexpr size_t kJsonBodyMax =\n    16 * kMiB;  // why\n",
-        contracts.LIMITS: f"| what | value | beyond it |\n|---|---|---|\n| JSON request body | {value} | 413 |\n",
-    }
-    assert (list(contracts.check_limits(Tree(texts))) == []) is ok
-
-
-def test_constants_are_worked_out() -> None:
-    header = LIMITS_H + "inline constexpr int64_t kBig = 1'000LL * kMiB + 0x10; // 3\n"
-    assert contracts.constants(header)["kBig"] == (1000 << 20) + 16
-
-
-def test_a_limit_needs_its_constant() -> None:
-    texts = {contracts.LIMITS_H: "", contracts.LIMITS: "| ideas | 3 | none |\n"}
-    assert "LIMIT_ROWS" in str(next(contracts.check_limits(Tree(texts))))
-
-
 @pytest.mark.parametrize(
     ("table", "ok"),
     [

@@ -1,39 +1,18 @@
-"""The words promised to outsiders are the words of the code: operations, error kinds, end reasons, limits."""
+"""The words promised to outsiders are the words of the code: operations, error kinds, end reasons.
+
+The limits are held by a unit test: base/limit_table_test.cc.
+"""
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 
 import yaml
 
-from cpp import Source
 from tree import Finding, Tree
 
-OPENAPI, ERRORS, LIMITS = "contract/openapi.yaml", "contract/errors.md", "contract/limits.md"
-LIMITS_H = "src/base/limits.h"
-
-# The rows of contract/limits.md and the constants that each number in the row stands for.
-LIMIT_ROWS: dict[str, list[str]] = {
-    "JSON request body": ["kJsonBodyMax"],
-    "`code`": ["kCodeMax"],
-    "file upload": ["kUploadMax"],
-    "environment of a run or sandbox": ["kEnvEntriesMax", "kEnvBytesMax"],
-    "run time": ["kRunTimeoutDefaultMs", "kRunTimeoutMaxMs"],
-    "output of a run": ["kOutputMaxDefault"],
-    "output of a stream in a JSON answer": ["kInlineOutputMax"],
-    "events kept for a reader that comes back": ["kRunEventsMax"],
-    "one display": ["kDisplayMax"],
-    "runs that wait for one context": ["kRunQueueMax"],
-    "processes of a sandbox": ["kSandboxPidsDefault"],
-    "disk of a sandbox": ["kSandboxDiskDefault"],
-    "sandbox without a run": ["kSandboxIdleDefaultMs"],
-    "files listed as artifacts of a run": ["kArtifactsMax"],
-    "records of ended runs": ["kRunRecordKeepMs"],
-    "artifacts of a one-call run": ["kArtifactKeepBytes"],
-}
-_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "ms": 1, "s": 1000, "h": 3_600_000, "": 1}
+OPENAPI, ERRORS = "contract/openapi.yaml", "contract/errors.md"
 
 
 def check_operations(tree: Tree) -> Iterator[Finding]:
@@ -141,35 +120,6 @@ def enum_of(tree: Tree, schema: str, *steps: str) -> set[str]:
     return set(node.get("enum", []))
 
 
-def check_limits(tree: Tree) -> Iterator[Finding]:
-    """The numbers of limits.md are those of limits.h."""
-    values = constants(tree.texts.get(LIMITS_H, ""))
-    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \| [^|]* \|$", tree.texts.get(LIMITS, ""), re.MULTILINE))
-    rows.pop("what", None)
-    for row, text in rows.items():
-        line = line_of(tree.texts[LIMITS], f"| {row} |")
-        if row not in LIMIT_ROWS:
-            yield Finding(LIMITS, line, f"`{row}` is not in LIMIT_ROWS of tools/tidy_rules/contracts.py")
-            continue
-        for name, number in itertools.zip_longest(LIMIT_ROWS[row], quantities(text)):
-            if values.get(str(name)) != number:
-                yield Finding(LIMITS, line, f"`{row}`: {name} is {values.get(str(name))}, the page says {number}")
-
-
-def constants(header: str) -> dict[str, int]:
-    """The integer constants of limits.h, worked out."""
-    values: dict[str, int] = {}
-    for name, expression in re.findall(r"constexpr \w+ (k\w+) =\s([^;]+);", Source(header).code):
-        plain = re.sub(r"(?<=\d)'|(?<=[\da-fA-F])[uUlL]+\b", "", expression).strip()
-        values[name] = eval(plain, {"__builtins__": {}}, values)
-    return values
-
-
-def quantities(text: str) -> list[int]:
-    found = re.findall(r"(\d+)(?: (KiB|MiB|GiB|ms|s|h)\b)?", text)
-    return [int(number) * _UNITS[unit] for number, unit in found]
-
-
 def check_seccomp_comments(tree: Tree) -> Iterator[Finding]:
     """Each entry of the filter's tables says why, beside it or above its group."""
     for path in tree.paths(".cc", ".h", under="src/jail/seccomp"):
@@ -198,6 +148,5 @@ CHECKS = [
     check_contract_text,
     check_error_kinds,
     check_end_reasons,
-    check_limits,
     check_seccomp_comments,
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codeop
+import errno
 import os
 import re
 import traceback
@@ -14,6 +15,7 @@ from IPython.core.error import UsageError
 _VALUE_MAX = 64 * 1024
 _LINE_MAX = 4 * 1024
 _LINES_MAX = 400
+_CAUSES_MAX = 16
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MACHINERY = {module.__file__ for module in (interactiveshell, async_helpers, compilerop, codeop)}
@@ -25,9 +27,26 @@ def report(error: BaseException, filename: str) -> dict[str, Any]:
         "ename": type(error).__name__,
         "evalue": _cut(_text_of(error), _VALUE_MAX),
         "traceback": _lines(error),
+        "disk_error": _disk_error(error),
     }
     line = _line(error, filename)
     return content if line is None else {**content, "line": line}
+
+
+def _disk_error(error: BaseException) -> int:
+    """The ENOSPC or EDQUOT behind an error; -1 if it may have been a full disk but does not say so; else 0."""
+    suspect = 0
+    cause: BaseException | None = error
+    for _ in range(_CAUSES_MAX):
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+            return cause.errno
+        # A program that failed, or a library that writes by itself and tells only that it did not work.
+        if type(cause).__name__ == "CalledProcessError" or (isinstance(cause, OSError) and cause.errno is None):
+            suspect = -1
+        if cause is None:
+            break
+        cause = cause.__cause__ or cause.__context__
+    return suspect
 
 
 def _text_of(error: BaseException) -> str:

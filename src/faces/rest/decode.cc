@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "engine/tier.h"
 #include "faces/rest/base64.h"
 #include "wire/json.h"
 
@@ -17,9 +18,22 @@ int64_t in_mb(uint64_t bytes) {
     return static_cast<int64_t>(bytes / limits::kMiB);
 }
 
+// A tier that is asked for and absent is refused, never replaced by a weaker one.
+void read_tier(FieldReader& in) {
+    const auto tier = in.optional_string("tier", kWordMax);
+    if (!tier || *tier == engine::kTier) return;
+    const bool known = *tier == "gvisor" || *tier == "microvm";
+    in.fail("tier", known
+                        ? fmt::format("this service has no tier `{}`, only `namespace`: it is not "
+                                      "built in (GET /v1/capabilities says more)",
+                                      *tier)
+                        : "`tier` must be `namespace`, `gvisor` or `microvm`");
+}
+
 Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string prefix) {
     FieldReader in(object, std::move(prefix));
     engine::SandboxSpec spec;
+    read_tier(in);
     spec.template_name = in.optional_string("template", kWordMax).value_or(spec.template_name);
     spec.cpu =
         static_cast<int>(in.optional_int("cpu", 1, limits::kSandboxCpuMax).value_or(spec.cpu));
@@ -88,6 +102,25 @@ void read_stdin(FieldReader& in, engine::RunSpec& spec) {
     }
 }
 
+void read_limits(FieldReader& in, engine::RunSpec& spec) {
+    spec.timeout_ms =
+        in.optional_int("timeout_ms", limits::kRunTimeoutMinMs, limits::kRunTimeoutMaxMs)
+            .value_or(spec.timeout_ms);
+    spec.cpu_time_ms =
+        in.optional_int("cpu_time_ms", limits::kRunCpuTimeMinMs, limits::kRunCpuTimeMaxMs)
+            .value_or(spec.cpu_time_ms);
+    const auto memory =
+        in.optional_int("memory_max_bytes", static_cast<int64_t>(limits::kRunMemoryMin),
+                        static_cast<int64_t>(limits::kSandboxMemoryMax));
+    if (memory) spec.narrowed.memory_max = static_cast<uint64_t>(*memory);
+    const auto pids = in.optional_int("pids", limits::kRunPidsMin, limits::kSandboxPidsDefault);
+    if (pids) spec.narrowed.pids_max = static_cast<uint32_t>(*pids);
+    const auto output =
+        in.optional_int("output_max_bytes", static_cast<int64_t>(limits::kRunOutputMin),
+                        static_cast<int64_t>(limits::kOutputMaxDefault));
+    if (output) spec.output_max = static_cast<uint64_t>(*output);
+}
+
 engine::RunSpec read_spec(FieldReader& in) {
     engine::RunSpec spec;
     spec.code = in.required_string("code", limits::kCodeMax);
@@ -98,12 +131,7 @@ engine::RunSpec read_spec(FieldReader& in) {
     spec.env = in.optional_string_map("env", limits::kEnvEntriesMax, limits::kEnvBytesMax)
                    .value_or(StringMap());
     spec.cwd = in.optional_string("cwd", limits::kPathMax);
-    spec.timeout_ms =
-        in.optional_int("timeout_ms", limits::kRunTimeoutMinMs, limits::kRunTimeoutMaxMs)
-            .value_or(spec.timeout_ms);
-    const auto output =
-        in.optional_int("output_max_bytes", 1, static_cast<int64_t>(limits::kOutputMaxDefault));
-    if (output) spec.output_max = static_cast<uint64_t>(*output);
+    read_limits(in, spec);
     read_stdin(in, spec);
     return spec;
 }

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
+#include <vector>
 
 #include "base/time.h"
+#include "engine/tier.h"
 
 namespace cloister::rest {
 namespace {
@@ -24,18 +25,9 @@ std::string_view word_of(uint32_t cgroup_mode) {
     return "none";
 }
 
-json::object limits_json(uint32_t enforced) {
-    constexpr std::array<std::pair<std::string_view, warden::Limit>, 4> kLimits = {{
-        {"memory", warden::Limit::Memory},
-        {"pids", warden::Limit::Pids},
-        {"cpu", warden::Limit::Cpu},
-        {"disk", warden::Limit::Disk},
-    }};
+json::object states_json(const std::vector<Check>& checks) {
     json::object out;
-    for (const auto& [name, limit] : kLimits) {
-        const bool set = (enforced & static_cast<uint32_t>(limit)) != 0;
-        out[name] = set ? "enforced" : "unsupported";
-    }
+    for (const Check& check : checks) out[check.name] = to_string(check.state);
     return out;
 }
 
@@ -47,7 +39,7 @@ json::object sandbox_json(const engine::SandboxInfo& sandbox) {
     return {{"id", sandbox.id},
             {"template", sandbox.spec.template_name},
             {"state", to_string(sandbox.state)},
-            {"tier", "namespace"},
+            {"tier", engine::kTier},
             {"cpu", sandbox.spec.cpu},
             {"memory_mb", sandbox.spec.memory_mb},
             {"disk_mb", sandbox.spec.disk_mb},
@@ -79,9 +71,9 @@ json::object key_json(const engine::KeyInfo& key) {
 json::object status_json(const ops::Status& status) {
     const warden::HelloReply& host = status.host;
     return {{"version", CLOISTER_VERSION},
-            {"tier", "namespace"},
+            {"tier", engine::kTier},
             {"cgroups", word_of(host.cgroup_mode)},
-            {"limits", limits_json(host.enforced)},
+            {"limits", states_json(check_limits(facts_of(host), {}))},
             {"sandboxes", status.sandboxes},
             {"runs", status.runs},
             {"pool", {{"bytes", host.pool_bytes}, {"free", host.pool_free}}},
@@ -100,6 +92,32 @@ json::object pool_json(const ops::PoolUse& pool) {
             {"free_bytes", pool.free},
             {"template_bytes", pool.template_bytes},
             {"sandboxes", std::move(sandboxes)}};
+}
+
+json::object capabilities_json(const ops::Capabilities& all) {
+    const warden::HelloReply& host = all.host;
+    return {{"version", CLOISTER_VERSION},
+            {"tier", engine::kTier},
+            {"tiers", checks_json(check_tiers())},
+            {"isolation", checks_json(check_isolation(all.kernel))},
+            {"limits", checks_json(check_limits(facts_of(host), all.kernel))},
+            {"kernel", all.kernel.release},
+            {"cgroups", word_of(host.cgroup_mode)},
+            {"landlock_abi", all.kernel.landlock},
+            {"pool", {{"bytes", host.pool_bytes}, {"free", host.pool_free}}},
+            {"host", {{"cpus", host.host_cpus}, {"memory_bytes", host.host_memory}}}};
+}
+
+json::object limits_json(std::span<const LimitRow> table) {
+    json::array rows;
+    for (const LimitRow& row : table) {
+        rows.push_back({{"name", row.name},
+                        {"value", row.value},
+                        {"unit", to_string(row.unit)},
+                        {"description", row.words},
+                        {"beyond", row.beyond}});
+    }
+    return {{"limits", std::move(rows)}};
 }
 
 json::object health_json() {

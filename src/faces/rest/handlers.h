@@ -9,6 +9,8 @@ Task<Result<Answer>> healthz(Call& call);
 Task<Result<Answer>> readyz(Call& call);
 Task<Result<Answer>> get_status(Call& call);
 Task<Result<Answer>> get_pool(Call& call);
+Task<Result<Answer>> get_capabilities(Call& call);
+Task<Result<Answer>> get_limits(Call& call);
 
 Task<Result<Answer>> create_sandbox(Call& call);
 Task<Result<Answer>> list_sandboxes(Call& call);

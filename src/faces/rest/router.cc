@@ -8,10 +8,12 @@
 namespace cloister::rest {
 namespace {
 
-constexpr std::array<Route, 20> kRoutes = {{
+constexpr std::array<Route, 22> kRoutes = {{
     {"healthz", "GET", "/healthz", Key::NotNeeded, healthz},
     {"readyz", "GET", "/readyz", Key::NotNeeded, readyz},
     {"getStatus", "GET", "/v1/status", Key::Needed, get_status},
+    {"getCapabilities", "GET", "/v1/capabilities", Key::Needed, get_capabilities},
+    {"getLimits", "GET", "/v1/limits", Key::Needed, get_limits},
     {"getPool", "GET", "/v1/pool", Key::Needed, get_pool},
     {"createSandbox", "POST", "/v1/sandboxes", Key::Needed, create_sandbox},
     {"listSandboxes", "GET", "/v1/sandboxes", Key::Needed, list_sandboxes},

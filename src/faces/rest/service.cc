@@ -1,6 +1,8 @@
-// healthz, readyz, getStatus, getPool.
+// healthz, readyz, getStatus, getCapabilities, getLimits, getPool.
 #include "faces/rest/encode.h"
 #include "faces/rest/handlers.h"
+#include "ops/get_capabilities.h"
+#include "ops/get_limits.h"
 #include "ops/get_pool.h"
 #include "ops/status.h"
 
@@ -26,6 +28,16 @@ Task<Result<Answer>> get_pool(Call& call) {
     const auto pool = co_await ops::get_pool(*call.engine, call.caller.project);
     if (!pool) co_return pool.error();
     co_return Answer::json(200, pool_json(*pool));
+}
+
+Task<Result<Answer>> get_capabilities(Call& call) {
+    const auto all = co_await ops::get_capabilities(*call.engine);
+    if (!all) co_return all.error();
+    co_return Answer::json(200, capabilities_json(*all));
+}
+
+Task<Result<Answer>> get_limits(Call&) {
+    co_return Answer::json(200, limits_json(ops::get_limits()));
 }
 
 }  // namespace cloister::rest

@@ -37,6 +37,7 @@ Agent::Agent(Birth birth, Settings settings)
       displays_(limits::kDisplayMax),
       processes_(birth_),
       meter_(birth_),
+      oom_(birth_, meter_),
       files_(processes_),
       view_(birth_),
       root_door_(birth_, processes_, poller_, settings_.root_socket) {}
@@ -58,6 +59,7 @@ Result<void> Agent::open() {
     poller_.watch(birth_.listener, [this] { accept_clients(); });
     TRY_OK(root_door_.open());
     TRY_OK(view_.open());
+    oom_.open(poller_);
     TRY_OK(os::write_all(birth_.ready, "1"));
     birth_.ready.reset();
     return {};
@@ -100,6 +102,7 @@ void Agent::reap() {
 int Agent::wait_ms() const {
     std::optional<int64_t> next;
     const auto consider = [&](int64_t at) { next = std::min(next.value_or(at), at); };
+    if (const auto look = oom_.next_look()) consider(*look);
     for (const auto& context : contexts_) {
         if (context->start_deadline_ms != 0) consider(context->start_deadline_ms);
         if (!context->run) continue;
@@ -118,6 +121,7 @@ bool Agent::is_active() const {
 
 void Agent::tick() {
     const int64_t now = steady_ms();
+    oom_.look(now);
     if (is_active()) view_.refresh_if_due(now);
     for (const auto& context : contexts_) {
         if (context->run) context->run->tick(now);
@@ -262,11 +266,21 @@ Result<void> Agent::run(Connection& client, const RunCode& op) {
     if (context->run || context->start_deadline_ms != 0) return busy(op.context);
     context->run =
         std::make_unique<Run>(op, *context->kernel, meter_, files_, poller_, context->cwd);
+    context->run->other_families = [this, context] { return families_without(*context); };
     context->run->attach(client);
     view_.refresh_if_due(steady_ms());
     // A kernel that cannot be written to is dying; the run ends with its death.
     (void)context->run->begin();
     return {};
+}
+
+std::vector<pid_t> Agent::families_without(const Context& context) const {
+    std::vector<pid_t> leaders;
+    if (files_.pid() > 0) leaders.push_back(files_.pid());
+    for (const auto& other : contexts_) {
+        if (other.get() != &context) leaders.push_back(other->kernel->pid());
+    }
+    return leaders;
 }
 
 void Agent::handle(Connection& client, const InterruptRun& op) {

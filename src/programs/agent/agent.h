@@ -13,6 +13,7 @@
 #include "programs/agent/connection.h"
 #include "programs/agent/file_helper.h"
 #include "programs/agent/kernel.h"
+#include "programs/agent/oom_watch.h"
 #include "programs/agent/operations.h"
 #include "programs/agent/proc_view.h"
 #include "programs/agent/root_door.h"
@@ -73,6 +74,7 @@ class Agent {
     Result<void> run(Connection& client, const RunCode& op);
     void hand_over(Connection& client, const FileWork& work);
     void on_started(Context& context, const Result<void>& result);
+    std::vector<pid_t> families_without(const Context& context) const;
     std::vector<std::string> environment(const PrepareContext& op) const;
 
     Birth birth_;
@@ -83,6 +85,7 @@ class Agent {
     Budget requests_, displays_;
     UserProcesses processes_;
     UsageMeter meter_;
+    OomWatch oom_;
     FileHelper files_;
     ProcView view_;
     RootDoor root_door_;

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -153,6 +155,14 @@ class AgentTest : public testing::Test {
         auto ready = os::make_pipe().value();
         birth.ready = std::move(ready.write);
         birth.record.root_allowed = root_allowed_;
+        // What the kernel would count, as files.
+        count("cpu", "0\n");
+        count("memory", "oom_kill 0\n");
+        birth.cpu_usage = os::open_file(directory_ / "cpu", O_RDONLY).value();
+        birth.memory_events = os::open_file(directory_ / "memory", O_RDONLY).value();
+        oom_event_ = os::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        birth.oom_event = oom_event_.duplicate().value();
+        birth.record.memory_max = 1 << 30;
         Settings settings{.home = home_,
                           .root_socket = root_socket_,
                           .drivers = {{"python", {"/usr/bin/python3", "-uc", kDriver}},
@@ -160,11 +170,17 @@ class AgentTest : public testing::Test {
                                       {"broken", {"/bin/sh", "-c", "echo no module >&2; exit 3"}}}};
         agent_ = ::fork();
         if (agent_ == 0) {
+            ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // as the first process of a sandbox
             (void)Agent(std::move(birth), std::move(settings)).serve();
             ::_exit(1);
         }
         birth.ready.reset();
         ASSERT_EQ(os::read_all(ready.read, 10).value().substr(0, 1), "1");
+    }
+
+    void count(const char* name, std::string_view text) const {
+        ASSERT_TRUE(os::write_all(
+            os::open_file(directory_ / name, O_WRONLY | O_CREAT, 0644).value(), text));
     }
 
     json::object ask(const std::string& request) const {
@@ -219,6 +235,7 @@ class AgentTest : public testing::Test {
     fs::path directory_, home_;
     std::string socket_, root_socket_;
     uint32_t root_allowed_ = 1;
+    os::Fd oom_event_;
     pid_t agent_ = -1;
 };
 
@@ -396,6 +413,124 @@ TEST_F(AgentTest, ATimeoutEndsWhatTheRunStartedAndNothingElse) {
     EXPECT_EQ(seen.reason(), "timeout");
     EXPECT_FALSE(seen.ended.at("state_lost").as_bool());
     EXPECT_EQ(run(context, "print(p.wait(5), earlier.poll()); earlier.kill()").out, "-9 None\n");
+}
+
+TEST_F(AgentTest, ATimeoutEndsDaemonsThatForkedAway) {
+    const std::string context = prepare();
+    const std::string daemon =
+        "import subprocess\n"
+        "subprocess.run(['sh', '-c', '(setsid setsid sh -c \"echo \\$\\$ > {}; exec sleep 60\" &) "
+        "&'])\n"
+        "while not os.path.exists('{}') or not open('{}').read(): time.sleep(0.01)\n";
+    const auto start = [&](const std::string& name) {
+        std::string code = daemon;
+        for (size_t at = code.find("{}"); at != std::string::npos; at = code.find("{}"))
+            code.replace(at, 2, name);
+        return code;
+    };
+    const auto pid_in = [this](const char* name) {
+        return std::stoi(os::read_file(home_ / name, 100).value());
+    };
+    EXPECT_EQ(run(context, start("earlier") + "time.sleep(0.05)").reason(), "ok");
+    const Seen polite = run(context, start("polite") + "time.sleep(60)", R"(,"timeout_ms":600)");
+    EXPECT_EQ(polite.reason(), "timeout");
+    EXPECT_FALSE(polite.ended.at("state_lost").as_bool());
+    const Seen deaf = run(context,
+                          start("deaf") +
+                              "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                              "while True: pass",
+                          R"(,"timeout_ms":600)");
+    EXPECT_EQ(deaf.reason(), "timeout");
+    EXPECT_TRUE(deaf.ended.at("state_lost").as_bool());
+    EXPECT_EQ(::kill(pid_in("earlier"), 0), 0) << "of a run that had ended";
+    for (const char* name : {"polite", "deaf"}) {
+        for (int i = 0; i < 100 && ::kill(pid_in(name), 0) == 0; ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        EXPECT_NE(::kill(pid_in(name), 0), 0) << name;
+    }
+}
+
+TEST_F(AgentTest, ATimeoutOfOneContextSparesTheOthers) {
+    const std::string context = prepare(), other = prepare();
+    Client neighbour(socket_);
+    neighbour.send(FrameKind::Json,
+                   run_request(other,
+                               "import subprocess; p = subprocess.Popen(['sleep', '60'])\n"
+                               "time.sleep(1); print(p.poll()); p.kill()"));
+    const Seen seen = run(context, "while True: pass", R"(,"timeout_ms":300)");
+    EXPECT_EQ(seen.reason(), "timeout");
+    EXPECT_EQ(watch(neighbour).out, "None\n");
+}
+
+TEST_F(AgentTest, CpuTimeIsALimit) {
+    const std::string context = prepare();
+    Client client(socket_);
+    client.send(FrameKind::Json,
+                run_request(context, "print('up'); time.sleep(30)", R"(,"cpu_time_ms":100)"));
+    while (auto frame = client.next()) {
+        if (frame->kind == FrameKind::Stdout) break;
+    }
+    count("cpu", "100000000\n");  // nanoseconds
+    const Seen seen = watch(client);
+    EXPECT_EQ(seen.reason(), "cpu_limit");
+    EXPECT_EQ(json::serialize(seen.ended.at("limit")), R"({"name":"cpu_time_ms","value":100})");
+    EXPECT_EQ(seen.find("step")->at("action").as_string(), "interrupt");
+    EXPECT_FALSE(seen.ended.at("state_lost").as_bool());
+    EXPECT_EQ(run(context, "print(1)").reason(), "ok");
+}
+
+TEST_F(AgentTest, TheMemoryLimitTakesTheWholeSandbox) {
+    const std::string context = prepare(), other = prepare();
+    Client neighbour(socket_);
+    neighbour.send(FrameKind::Json, run_request(other, "print('up'); time.sleep(30)"));
+    Client client(socket_);
+    client.send(FrameKind::Json, run_request(context, "print('up'); time.sleep(30)"));
+    for (Client* each : {&neighbour, &client}) {
+        while (auto frame = each->next()) {
+            if (frame->kind == FrameKind::Stdout) break;
+        }
+    }
+    // The kernel tells, then kills.
+    const uint64_t one = 1;
+    ASSERT_EQ(::write(oom_event_.get(), &one, sizeof(one)), ssize_t{sizeof(one)});
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    count("memory", "oom_kill 1\n");
+    for (Client* each : {&neighbour, &client}) {
+        const Seen seen = watch(*each);
+        EXPECT_EQ(seen.reason(), "oom");
+        EXPECT_EQ(seen.ended.at("exit_code").as_int64(), 137);
+        EXPECT_TRUE(seen.ended.at("state_lost").as_bool());
+        EXPECT_EQ(json::serialize(seen.ended.at("limit")),
+                  R"({"name":"memory_max_bytes","value":1073741824})");
+    }
+    EXPECT_EQ(run(prepare(), "print('again')").out, "again\n");
+}
+
+TEST_F(AgentTest, AProgramThatTheMemoryLimitKilledIsTheEndOfItsRunToo) {
+    const std::string context = prepare();
+    Client client(socket_);
+    client.send(FrameKind::Json, run_request(context, "print('up'); time.sleep(1); sys.exit(1)"));
+    while (auto frame = client.next()) {
+        if (frame->kind == FrameKind::Stdout) break;
+    }
+    count("memory", "oom_kill 1\n");  // without an event: the reply itself is looked at
+    const Seen ended = watch(client);
+    EXPECT_EQ(ended.reason(), "oom");
+    EXPECT_EQ(ended.ended.at("exit_code").as_int64(), 137);
+}
+
+TEST_F(AgentTest, AFullDiskIsTheReasonOfARunThatFailedOnIt) {
+    const std::string context = prepare();
+    const std::string report =
+        "send('error', {'ename': 'OSError', 'evalue': '', 'traceback': [], 'disk_error': 122})\n";
+    const Seen full = run(context, report + "sys.exit(1)");
+    EXPECT_EQ(full.reason(), "disk_full");
+    EXPECT_EQ(run(context, report + "sys.exit(0)").reason(), "ok");
+    const std::string suspect =
+        "send('error', {'ename': 'E', 'evalue': '', 'traceback': [], 'disk_error': -1})\n"
+        "sys.exit(1)";
+    EXPECT_EQ(run(context, suspect, R"(,"artifacts":true)").reason(), "error")
+        << "there is room here";
 }
 
 TEST_F(AgentTest, AnInterruptBeforeTheCodeBeganIsNotLost) {

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -38,7 +40,7 @@ class Walk {
         : since_(request.since), end_ms_(steady_ms() + request.time_max_ms) {}
 
     void directory(const std::string& path, int depth);
-    std::string answer();
+    std::string answer(int disk_error);
 
   private:
     struct Entry {
@@ -105,14 +107,28 @@ void Walk::file(const std::string& path, const struct stat& about) {
          .modified_ms = about.st_mtim.tv_sec * 1000 + about.st_mtim.tv_nsec / 1'000'000});
 }
 
-std::string Walk::answer() {
+std::string Walk::answer(int disk_error) {
     std::string text = R"({"artifacts":[)";
     for (const Found& found : found_) {
         if (&found != &found_.front()) text += ',';
         text += fmt::format(R"({{"path":{},"size":{},"modified_ms":{}}})", json_quote(found.path),
                             found.size, found.modified_ms);
     }
-    return text + fmt::format(R"(],"left_out":{}}})", left_out_);
+    return text + fmt::format(R"(],"left_out":{},"disk_error":{}}})", left_out_, disk_error);
+}
+
+int error_of_small_write(const std::string& directory) {
+    constexpr size_t kProbeBytes = 64 * limits::kKiB;
+    const std::string path = fmt::format("{}/.cloister-probe-{}", directory, ::getpid());
+    const os::Fd file(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    int error = file.open() ? 0 : errno;
+    if (file.open() && ::unlink(path.c_str()) != 0) error = errno;
+    if (error == 0) {
+        const auto written = os::write_all(file, std::string(kProbeBytes, 'x'));
+        if (!written) error = written.error().os_error;
+    }
+    return error == ENOSPC || error == EDQUOT ? error : 0;
 }
 
 }  // namespace
@@ -120,7 +136,8 @@ std::string Walk::answer() {
 std::string changed_files(const WalkRequest& request) {
     Walk walk(request);
     walk.directory(request.directory, limits::kArtifactDepthMax);
-    return walk.answer();
+    return walk.answer(request.probe == DiskProbe::Yes ? error_of_small_write(request.directory)
+                                                       : 0);
 }
 
 timespec file_clock_now() {

@@ -23,6 +23,7 @@ struct Header {
     uint64_t length = UINT64_MAX;
     timespec since{};
     int64_t time_max_ms = 0;
+    DiskProbe probe = DiskProbe::No;
 };
 
 std::string encode(const FileWork& work) {
@@ -40,6 +41,7 @@ std::string encode(const FileWork& work) {
         header.kind = Kind::Walk;
         header.since = walk->since;
         header.time_max_ms = walk->time_max_ms;
+        header.probe = walk->probe;
         path = walk->directory;
     }
     std::string bytes(sizeof(header), '\0');
@@ -62,7 +64,8 @@ void do_work(std::string_view message, const os::Fd& channel) {
             // Nobody reads if the walk took too long: then the answer is lost, as it should be.
             (void)os::write_all(channel, changed_files({.directory = path,
                                                         .since = header.since,
-                                                        .time_max_ms = header.time_max_ms}));
+                                                        .time_max_ms = header.time_max_ms,
+                                                        .probe = header.probe}));
             return;
     }
 }

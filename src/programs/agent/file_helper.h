@@ -29,6 +29,7 @@ class FileHelper {
     // A child of the agent ended.
     void on_child_end(pid_t pid);
     void stop();
+    pid_t pid() const { return pid_; }  // -1: it does not run
 
   private:
     const UserProcesses& processes_;

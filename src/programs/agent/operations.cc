@@ -73,6 +73,11 @@ RunCode run_code(FieldReader& in, const std::string& home) {
             .value_or(limits::kRunTimeoutDefaultMs);
     op.output_max = static_cast<uint64_t>(
         in.optional_int("output_max", 1, INT64_MAX).value_or(limits::kOutputMaxDefault));
+    op.cpu_time_ms =
+        in.optional_int("cpu_time_ms", limits::kRunCpuTimeMinMs, limits::kRunCpuTimeMaxMs)
+            .value_or(0);
+    op.memory_max = static_cast<uint64_t>(in.optional_int("memory_max", 1, INT64_MAX).value_or(0));
+    op.pids_max = static_cast<uint64_t>(in.optional_int("pids_max", 1, INT64_MAX).value_or(0));
     op.artifacts = in.optional_bool("artifacts").value_or(false);
     return op;
 }

@@ -41,6 +41,10 @@ struct RunCode {
     StdinMode stdin_mode = StdinMode::None;
     int64_t timeout_ms = 0;
     uint64_t output_max = 0;
+    int64_t cpu_time_ms = 0;  // 0: no limit
+    // What holds for the sandbox during this run, for the words of its end; 0: as it was born.
+    uint64_t memory_max = 0;
+    uint64_t pids_max = 0;
     bool artifacts = false;
 };
 

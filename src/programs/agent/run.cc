@@ -53,6 +53,25 @@ std::string request_head(const RunCode& op) {
                               op.stdin_mode == StdinMode::Stream);
 }
 
+RunLimits limits_of(const RunCode& op, const birth::Record& sandbox) {
+    return {.timeout_ms = op.timeout_ms,
+            .cpu_time_ms = op.cpu_time_ms,
+            .output_max = op.output_max,
+            .memory_max = op.memory_max != 0 ? op.memory_max : sandbox.memory_max,
+            .pids_max = op.pids_max != 0 ? op.pids_max : sandbox.pids_max,
+            .disk_max = sandbox.disk_max};
+}
+
+int disk_error_in(std::string_view walked) {
+    const auto members = split_object(walked);
+    return members ? static_cast<int>(number_in(find_member(*members, "disk_error"), 0)) : 0;
+}
+
+std::string limit_json(const std::optional<LimitFired>& limit) {
+    if (!limit) return {};
+    return fmt::format(R"("limit":{{"name":"{}","value":{}}},)", limit->name, limit->value);
+}
+
 }  // namespace
 
 Run::Run(RunCode op, Kernel& kernel, const UsageMeter& meter, FileHelper& files, os::Poller& poller,
@@ -63,8 +82,7 @@ Run::Run(RunCode op, Kernel& kernel, const UsageMeter& meter, FileHelper& files,
       files_(files),
       poller_(poller),
       cwd_(cwd) {
-    facts_.timeout_ms = op_.timeout_ms;
-    facts_.output_max = op_.output_max;
+    facts_.limits = limits_of(op_, meter_.record());
 }
 
 Run::~Run() {
@@ -109,6 +127,7 @@ Result<void> Run::begin() {
     files_since_ = file_clock_now();
     started_ms_ = steady_ms();
     started_ticks_ = ticks_since_boot();
+    if (op_.cpu_time_ms > 0) next_cpu_look_ms_ = started_ms_ + limits::kCpuTimeLookMs;
     kernel_.set_listener(this);
     event(R"({"event":"started"})");
     const HeldMessage request = std::exchange(op_.request, nullptr);
@@ -215,6 +234,7 @@ void Run::display(const DriverMessage& message, std::string_view name) {
 }
 
 void Run::error(const DriverMessage& message) {
+    note_disk_error(message);
     const std::string_view trace = find_member(message.content, "traceback");
     const int64_t line = number_in(find_member(message.content, "line"), 0);
     if (client_ == nullptr) return;
@@ -227,14 +247,16 @@ void Run::error(const DriverMessage& message) {
 }
 
 void Run::reply(const DriverMessage& message) {
+    if (meter_.oom_kills() > before_.oom_kills) {
+        kill_everything();  // the sandbox is a torso: this interpreter's death is the end
+        return;
+    }
     const int64_t code = number_in(find_member(message.content, "exit_code"), 1);
     facts_.reply_exit_code = static_cast<int>(code & 0xFF);
     execution_count_ = number_in(find_member(message.content, "execution_count"), 0);
     // Of a run that was cut short nothing stays; one that was interrupted by hand keeps what it
     // started, as in a shell.
-    if (stop_ms_ && facts_.stopped != StopCause::Interrupted) {
-        kill_descendants(kernel_.pid(), started_ticks_);
-    }
+    if (stop_ms_ && facts_.stopped != StopCause::Interrupted) kill_what_it_started();
     collect();
     const std::string_view cwd = plain_string(find_member(message.content, "cwd"));
     if (cwd.starts_with('/')) cwd_ = cwd;
@@ -247,6 +269,14 @@ void Run::on_death(const os::ChildEnd& end) {
     facts_.signal = end.signal;
     facts_.driver_broke = kernel_.driver_broke();
     collect();
+}
+
+// `disk_error`: the ENOSPC or EDQUOT behind the exception, or -1 for one that does not say why, as
+// that of a program which failed.
+void Run::note_disk_error(const DriverMessage& message) {
+    const int64_t error = number_in(find_member(message.content, "disk_error"), 0);
+    suspects_disk_ = error == -1;
+    facts_.disk_error = error == ENOSPC || error == EDQUOT ? static_cast<int>(error) : 0;
 }
 
 // --- Stopping ---
@@ -271,11 +301,27 @@ void Run::kill_if_due(int64_t now_ms) {
     if (!stop_ms_ || now_ms < *stop_ms_ + limits::kInterruptGraceMs) return;
     if (!kill_ms_) {
         kill_ms_ = now_ms;
-        kernel_.kill();
+        kernel_.kill();  // first, or it would go on when what it waits for is dead
+        kill_what_it_started();
         step("kill", now_ms);
     } else if (now_ms >= *kill_ms_ + limits::kKillGraceMs) {
         on_death(
             {.pid = kernel_.pid(), .exit_code = 0, .signal = SIGKILL});  // it does not even die
+    }
+}
+
+void Run::kill_what_it_started() const {
+    kill_started_since(started_ticks_, kernel_.pid(),
+                       other_families ? other_families() : std::vector<pid_t>());
+}
+
+void Run::check_limits(int64_t now_ms) {
+    if (now_ms >= started_ms_ + op_.timeout_ms) stop(StopCause::Timeout);
+    if (now_ms < next_cpu_look_ms_) return;
+    next_cpu_look_ms_ = now_ms + limits::kCpuTimeLookMs;
+    if (meter_.cpu_ms_since(before_) >= op_.cpu_time_ms) {
+        next_cpu_look_ms_ = INT64_MAX;
+        stop(StopCause::CpuLimit);
     }
 }
 
@@ -286,7 +332,7 @@ void Run::step(std::string_view action, int64_t now_ms) {
 
 void Run::tick(int64_t now_ms) {
     if (phase_ == Phase::Running) {
-        if (now_ms >= started_ms_ + op_.timeout_ms) stop(StopCause::Timeout);
+        check_limits(now_ms);
         kill_if_due(now_ms);
     } else if (phase_ == Phase::Collecting && now_ms >= walk_deadline_ms_) {
         files_.stop();  // stopped, or on a disk that does not answer
@@ -303,7 +349,7 @@ std::optional<int64_t> Run::next_deadline() const {
         const int64_t kill = *stop_ms_ + limits::kInterruptGraceMs;
         return facts_.stopped == StopCause::Timeout ? kill : std::min(kill, timeout);
     }
-    return timeout;
+    return std::min(timeout, next_cpu_look_ms_);
 }
 
 // --- The end ---
@@ -322,7 +368,11 @@ void Run::start_walk() {
     walk_deadline_ms_ = steady_ms() + 2 * most;
     auto pipe = os::make_pipe(os::Blocking::No);
     if (!pipe) return end({});
-    const WalkRequest request{.directory = cwd_, .since = files_since_, .time_max_ms = most};
+    const bool ask = suspects_disk_ && failed(facts_);
+    const WalkRequest request{.directory = cwd_,
+                              .since = files_since_,
+                              .time_max_ms = most,
+                              .probe = ask ? DiskProbe::Yes : DiskProbe::No};
     if (!files_.start(request, pipe->write)) return end({});
     walk_ = std::move(pipe->read);
     poller_.watch(walk_, [this] { read_walk(); });
@@ -342,20 +392,24 @@ void Run::read_walk() {
 void Run::end(std::string_view walked) {
     phase_ = Phase::Over;
     kernel_.set_listener(nullptr);
-    const RunEnd end = outcome_of(facts_);
+    if (suspects_disk_) facts_.disk_error = disk_error_in(walked);
+    event(ended_event(outcome_of(facts_), walked));
+    detach();
+}
+
+std::string Run::ended_event(const RunEnd& end, std::string_view walked) const {
     const auto members = split_object(walked);
     const std::string_view artifacts = members ? find_member(*members, "artifacts") : "";
     const std::string exit_code = end.exit_code ? std::to_string(*end.exit_code) : "null";
-    event(fmt::format(
-        R"({{"event":"ended","reason":"{}","exit_code":{},"message":{},"state_lost":{},)"
+    return fmt::format(
+        R"({{"event":"ended","reason":"{}","exit_code":{},"message":{},"state_lost":{},{})"
         R"("limits_hit":{},"usage":{{"wall_ms":{},"cpu_ms":{},"memory_peak_bytes":{},)"
         R"("output_bytes":{}}},"artifacts":{},"artifacts_left_out":{},"execution_count":{}}})",
         to_string(end.reason), exit_code, json_quote(end.message), end.state_lost,
-        string_list(end.limits_hit), end.usage.wall_ms, end.usage.cpu_ms,
+        limit_json(end.limit), string_list(end.limits_hit), end.usage.wall_ms, end.usage.cpu_ms,
         end.usage.memory_peak_bytes, end.usage.output_bytes,
         artifacts.starts_with('[') ? artifacts : "[]",
-        members ? number_in(find_member(*members, "left_out"), 0) : 0, execution_count_));
-    detach();
+        members ? number_in(find_member(*members, "left_out"), 0) : 0, execution_count_);
 }
 
 }  // namespace cloister::agent

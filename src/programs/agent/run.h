@@ -8,11 +8,13 @@
 //     if (run.is_over()) …          // `ended` was sent
 //
 // Stopping, whatever the cause: SIGINT, kInterruptGraceMs later SIGKILL for the kernel and all that
-// descends from it, kKillGraceMs later the kernel is given up.
+// the run started, kKillGraceMs later the kernel is given up.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "programs/agent/connection.h"
 #include "programs/agent/file_helper.h"
@@ -30,6 +32,9 @@ class Run : public KernelListener {
         std::string& cwd);
     ~Run() override;
     Run(const Run&) = delete;
+
+    // The leaders of families that are none of this run's: other interpreters, the agent's helper.
+    std::function<std::vector<pid_t>()> other_families;
 
     void attach(Connection& client);
     Result<void> begin();
@@ -60,9 +65,12 @@ class Run : public KernelListener {
     void event(std::string_view json);
     void display(const DriverMessage& message, std::string_view name);
     void error(const DriverMessage& message);
+    void note_disk_error(const DriverMessage& message);
     void reply(const DriverMessage& message);
     uint64_t count_output(uint64_t bytes);
     // --- stopping ---
+    void check_limits(int64_t now_ms);
+    void kill_what_it_started() const;
     void interrupt_if_due(int64_t now_ms);
     void kill_if_due(int64_t now_ms);
     void step(std::string_view action, int64_t now_ms);
@@ -71,6 +79,7 @@ class Run : public KernelListener {
     void start_walk();
     void read_walk();
     void end(std::string_view walked);
+    std::string ended_event(const RunEnd& end, std::string_view walked) const;
 
     RunCode op_;
     Kernel& kernel_;
@@ -85,12 +94,14 @@ class Run : public KernelListener {
     Counters before_;
     timespec files_since_{};
     int64_t started_ms_ = 0;
+    int64_t next_cpu_look_ms_ = INT64_MAX;  // of a run with a limit on CPU time
     uint64_t started_ticks_ = 0;
     int64_t execution_count_ = 0;
 
     bool busy_ = false;  // the driver has begun: from now on an interrupt reaches the code
     std::optional<int64_t> stop_ms_, kill_ms_;  // when these began
     bool interrupted_ = false;
+    bool suspects_disk_ = false;  // it failed with an error that a full disk may have caused
 
     os::Fd stdin_;
     OutQueue stdin_queue_;

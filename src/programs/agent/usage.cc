@@ -23,11 +23,23 @@ uint64_t bytes_in(const os::Fd& file) {
 
 }  // namespace
 
-Counters UsageMeter::read() const {
+uint64_t UsageMeter::cpu_usec() const {
     const auto format = birth_.record.cgroup_v2 != 0 ? os::CgroupFormat::V2 : os::CgroupFormat::V1;
+    return os::parse_cpu_usec(text_of(birth_.cpu_usage), format);
+}
+
+uint64_t UsageMeter::oom_kills() const {
+    return os::parse_oom_kills(text_of(birth_.memory_events));
+}
+
+int64_t UsageMeter::cpu_ms_since(const Counters& before) const {
+    return static_cast<int64_t>((cpu_usec() - before.cpu_usec) / 1000);
+}
+
+Counters UsageMeter::read() const {
     return {
-        .cpu_usec = os::parse_cpu_usec(text_of(birth_.cpu_usage), format),
-        .oom_kills = os::parse_oom_kills(text_of(birth_.memory_events)),
+        .cpu_usec = cpu_usec(),
+        .oom_kills = oom_kills(),
         .pids_max_hits = os::parse_pids_max_hits(text_of(birth_.pids_events)),
     };
 }

@@ -31,12 +31,18 @@ class UsageMeter {
   public:
     explicit UsageMeter(const Birth& birth) : birth_(birth) {}
 
+    // What the sandbox was born with.
+    const birth::Record& record() const { return birth_.record; }
     // The counters now; the peak of memory starts again where the kernel can do that.
     Counters begin() const;
     UsageSince since(const Counters& before) const;
+    // Single counters, for looks in between.
+    uint64_t oom_kills() const;
+    int64_t cpu_ms_since(const Counters& before) const;
 
   private:
     Counters read() const;
+    uint64_t cpu_usec() const;
     const Birth& birth_;
 };
 

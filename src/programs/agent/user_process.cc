@@ -16,6 +16,7 @@
 #include <ctime>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 
 #include "os/privileges.h"
@@ -117,13 +118,29 @@ bool leads_to(const ProcessTable& table, pid_t pid, pid_t ancestor) {
     return false;
 }
 
+// SIGKILL for the processes that `chosen` names. They are stopped first: a process that is killed
+// makes room for another one, so that a fork bomb under its limit would outrun us.
+void kill_chosen(const std::function<bool(const ProcessTable&, pid_t)>& chosen) {
+    std::set<pid_t> stopped;
+    size_t before = 0;
+    int round = 0;
+    do {
+        before = stopped.size();
+        const ProcessTable table = all_processes();
+        for (const auto& [pid, facts] : table) {
+            if (chosen(table, pid) && stopped.insert(pid).second) ::kill(pid, SIGSTOP);
+        }
+    } while (stopped.size() > before && ++round < kKillRounds);
+    for (const pid_t pid : stopped) ::kill(pid, SIGKILL);
+}
+
 }  // namespace
 
-std::vector<pid_t> descendants_of(pid_t ancestor, uint64_t since_ticks) {
+std::vector<pid_t> descendants_of(pid_t ancestor) {
     const ProcessTable table = all_processes();
     std::vector<pid_t> found;
     for (const auto& [pid, facts] : table) {
-        if (facts.started >= since_ticks && leads_to(table, pid, ancestor)) found.push_back(pid);
+        if (leads_to(table, pid, ancestor)) found.push_back(pid);
     }
     return found;
 }
@@ -136,20 +153,38 @@ uint64_t ticks_since_boot() {
            static_cast<uint64_t>(now.tv_nsec) * per_second / 1'000'000'000;
 }
 
-void kill_descendants(pid_t ancestor, uint64_t since_ticks) {
-    for (int round = 0; round < kKillRounds; ++round) {
-        const std::vector<pid_t> family = descendants_of(ancestor, since_ticks);
-        if (family.empty()) return;
-        for (const pid_t pid : family) ::kill(pid, SIGKILL);
-    }
-}
-
 void kill_family(pid_t leader) {
     // Stopped first, and killed last: its children would lose their ancestor with it.
     ::kill(leader, SIGSTOP);
-    kill_descendants(leader, 0);
+    kill_chosen(
+        [leader](const ProcessTable& table, pid_t pid) { return leads_to(table, pid, leader); });
     ::kill(-leader, SIGKILL);
     ::kill(leader, SIGKILL);
+}
+
+void kill_started_since(uint64_t since_ticks, pid_t leader, const std::vector<pid_t>& others) {
+    // All of the sandbox's processes descend from the agent, its first process: orphans become its
+    // children.
+    const pid_t agent = ::getpid();
+    const auto of_another = [&others](const ProcessTable& table, pid_t pid) {
+        return std::ranges::any_of(
+            others, [&](pid_t other) { return pid == other || leads_to(table, pid, other); });
+    };
+    kill_chosen([&](const ProcessTable& table, pid_t pid) {
+        return table.at(pid).started >= since_ticks && pid != leader &&
+               leads_to(table, pid, agent) && !of_another(table, pid);
+    });
+}
+
+void kill_everything() {
+    const pid_t agent = ::getpid();
+    if (agent == 1) {
+        ::kill(-1, SIGKILL);  // one call, which no fork outruns
+    } else {
+        // Not the first process of its namespace, as in tests: -1 would be the whole machine.
+        kill_chosen(
+            [agent](const ProcessTable& table, pid_t pid) { return leads_to(table, pid, agent); });
+    }
 }
 
 const char* UserProcesses::become(Identity identity) const {

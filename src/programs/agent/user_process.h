@@ -50,12 +50,15 @@ class UserProcesses {
 
 // Now, as the kernel counts when processes start.
 uint64_t ticks_since_boot();
-// The processes that descend from `ancestor`, itself left out, and started at `since_ticks` or
-// later.
-std::vector<pid_t> descendants_of(pid_t ancestor, uint64_t since_ticks = 0);
-// SIGKILL for those. A daemon that forked away has lost its ancestors, and lives on.
-void kill_descendants(pid_t ancestor, uint64_t since_ticks);
-// SIGKILL for `leader`, its process group, and all that descend from it, also in other sessions.
+// The processes that descend from `ancestor`, itself left out.
+std::vector<pid_t> descendants_of(pid_t ancestor);
+// SIGKILL for `leader`, its process group, and all that descend from it, also in other sessions. A
+// daemon that forked away has lost its ancestors, and lives on.
 void kill_family(pid_t leader);
+// SIGKILL for whatever was started in the sandbox at `since_ticks` or later, daemons that forked
+// away included; only `leader` itself, and the families of `others`, live on.
+void kill_started_since(uint64_t since_ticks, pid_t leader, const std::vector<pid_t>& others);
+// SIGKILL for every process of the sandbox but the agent.
+void kill_everything();
 
 }  // namespace cloister::agent

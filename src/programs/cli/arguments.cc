@@ -73,6 +73,19 @@ Result<uint64_t> parse_pool_bytes(std::string_view text) {
     return static_cast<uint64_t>(*bytes);
 }
 
+Result<int64_t> parse_bytes(std::string_view text) {
+    constexpr std::array<Unit, 4> kUnits{
+        {{"", 1}, {"K", limits::kKiB}, {"M", limits::kMiB}, {"G", limits::kGiB}}};
+    const std::optional<double> bytes = parse_number(text, kUnits);
+    if (!bytes || *bytes < 1 || *bytes > static_cast<double>(limits::kOutputMaxDefault)) {
+        return make_error(ErrorKind::InvalidArgument,
+                          fmt::format("`{}` is no amount of output: give bytes (4096), or 64K, "
+                                      "10M; at most {}M",
+                                      text, limits::kOutputMaxDefault / limits::kMiB));
+    }
+    return static_cast<int64_t>(*bytes);
+}
+
 Result<std::pair<std::string, std::string>> parse_env(std::string_view text) {
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string_view::npos) {

@@ -20,6 +20,8 @@ Result<int64_t> parse_duration_ms(std::string_view text);
 Result<int64_t> parse_megabytes(std::string_view text);
 // "20G", "1.5T" → bytes, in units of 1024.
 Result<uint64_t> parse_pool_bytes(std::string_view text);
+// "4096" (bytes), "64K", "10M", "1G" → bytes.
+Result<int64_t> parse_bytes(std::string_view text);
 // "NAME=value"; the value may be empty or hold further "=".
 Result<std::pair<std::string, std::string>> parse_env(std::string_view text);
 

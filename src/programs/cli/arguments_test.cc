@@ -34,6 +34,15 @@ TEST(Arguments, ReadSizesOfThePool) {
         EXPECT_FALSE(parse_pool_bytes(wrong)) << wrong;
 }
 
+TEST(Arguments, ReadAmountsOfOutput) {
+    EXPECT_EQ(parse_bytes("4096").value(), 4096);
+    EXPECT_EQ(parse_bytes("64K").value(), 65'536);
+    EXPECT_EQ(parse_bytes("1.5M").value(), 1'572'864);
+    EXPECT_FALSE(parse_bytes("0"));
+    EXPECT_FALSE(parse_bytes("1G")) << "more than a run may have";
+    EXPECT_FALSE(parse_bytes("10X"));
+}
+
 TEST(Arguments, ReadVariables) {
     EXPECT_EQ(parse_env("B=x=y").value(), (std::pair<std::string, std::string>("B", "x=y")));
     EXPECT_EQ(parse_env("A=").value().second, "");

@@ -18,6 +18,7 @@ using Words = std::vector<std::string>;
 int run_command(const Words& words);
 int serve_command(const Words& words);
 int status_command(const Words& words);
+int doctor_command(const Words& words);
 int stop_command(const Words& words);
 int df_command(const Words& words);
 int pool_command(const Words& words);

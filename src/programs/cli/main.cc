@@ -16,10 +16,11 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 8> kVerbs{{
+constexpr std::array<Verb, 9> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
     {"serve", "run the service on this machine (root)", serve_command},
     {"status", "what is running", status_command},
+    {"doctor", "what isolation and limits are in force, and why not more", doctor_command},
     {"stop", "stop the service (root)", stop_command},
     {"df", "how full the pool is, and what sandboxes hold of it", df_command},
     {"pool", "grow the pool (root)", pool_command},

@@ -32,8 +32,8 @@ constexpr std::chrono::milliseconds kComeBackPause{250};
 
 struct RunOptions {
     Place place;
-    std::string language = "python", timeout, out, template_name, memory;
-    int64_t cpu = 0;
+    std::string language = "python", timeout, cpu_time, output_max, out, template_name, memory;
+    int64_t cpu = 0, pids = 0;
     std::vector<std::string> env, files;
     bool json = false, quiet = false, auto_start = false;
 };
@@ -50,6 +50,10 @@ struct RunPlan {
 void add_options(CLI::App& app, RunOptions& options) {
     app.add_option("--language", options.language, "python");
     app.add_option("--timeout", options.timeout, "seconds, or 500ms, 2s, 5m (default 300)");
+    app.add_option("--cpu-time", options.cpu_time, "CPU time, as --timeout (default: no limit)");
+    app.add_option("--pids", options.pids, "processes and threads (default 512)")
+        ->check(CLI::Range(limits::kRunPidsMin, limits::kSandboxPidsDefault));
+    app.add_option("--output-max", options.output_max, "bytes, or 64K, 10M (default 256M)");
     app.add_option("--env", options.env, "NAME=value, may be repeated")->expected(1)->take_all();
     app.add_option("--file", options.files, "PATH[:DEST] put beside the script, may be repeated")
         ->expected(1)
@@ -88,6 +92,14 @@ Result<json::object> sandbox_body(const RunOptions& options) {
     return body;
 }
 
+Result<void> add_limits(json::object& run, const RunOptions& options) {
+    if (!options.timeout.empty()) run["timeout_ms"] = TRY(parse_duration_ms(options.timeout));
+    if (!options.cpu_time.empty()) run["cpu_time_ms"] = TRY(parse_duration_ms(options.cpu_time));
+    if (!options.output_max.empty()) run["output_max_bytes"] = TRY(parse_bytes(options.output_max));
+    if (options.pids > 0) run["pids"] = options.pids;
+    return {};
+}
+
 // argv[0] and the name in tracebacks are what `python3 FILE` run in /home/user would show.
 void name_program(RunPlan& plan, const ProgramWords& program) {
     json::array argv;
@@ -119,7 +131,7 @@ Result<RunPlan> plan_run(const RunOptions& options, const ProgramWords& program)
     plan.run = json::object{
         {"code", code}, {"language", options.language}, {"on_disconnect", "interrupt"}};
     name_program(plan, program);
-    if (!options.timeout.empty()) plan.run["timeout_ms"] = TRY(parse_duration_ms(options.timeout));
+    TRY_OK(add_limits(plan.run, options));
     json::object env;
     for (const std::string& word : options.env) {
         const auto [name, value] = TRY(parse_env(word));

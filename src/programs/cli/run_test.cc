@@ -206,6 +206,28 @@ TEST_F(RunTest, AnExceptionIsShownAndItsCodePassedOn) {
     EXPECT_TRUE(done.err.starts_with("Traceback\nE: v\nended error in ")) << done.err;
 }
 
+// The traceback of an interrupt says how it was stopped, not why.
+TEST_F(RunTest, AStoppedRunSaysWhyAndWhichLimitItWas) {
+    played_.events =
+        "event: error\ndata: {\"name\":\"KeyboardInterrupt\",\"value\":\"\",\"traceback\":"
+        "[\"KeyboardInterrupt\"]}\n\n";
+    played_.ended =
+        R"({"end_reason":"timeout","message":"it ran too long","limit":{"name":"timeout_ms",)"
+        R"("value":2000},"metrics":{"wall_ms":2010,"cpu_ms":0,"memory_peak_bytes":1000000}})";
+    const Outcome done = run({"-c", "1"});
+    EXPECT_EQ(done.code, 124);
+    EXPECT_NE(done.err.find("it ran too long\n"), std::string::npos) << done.err;
+    EXPECT_TRUE(done.err.ends_with(" · limit timeout_ms 2000\n")) << done.err;
+}
+
+TEST_F(RunTest, LimitsGoIntoTheRequest) {
+    run({"--cpu-time", "1.5", "--pids", "16", "--output-max", "64K", "--timeout", "2s", "-c", "1"});
+    EXPECT_EQ(played_.run.at("cpu_time_ms"), 1500);
+    EXPECT_EQ(played_.run.at("pids"), 16);
+    EXPECT_EQ(played_.run.at("output_max_bytes"), 65'536);
+    EXPECT_EQ(played_.run.at("timeout_ms"), 2000);
+}
+
 TEST_F(RunTest, QuietIsOnlyTheProgram) {
     played_.events = "event: stdout\ndata: {\"text\":\"only this\"}\n\n";
     played_.ended = R"({"end_reason":"timeout","message":"over"})";

@@ -87,6 +87,11 @@ Result<Ending> ending_of(const json::object& run) {
     ending.wall_ms = number_of(metrics, "wall_ms");
     ending.cpu_ms = number_of(metrics, "cpu_ms");
     ending.memory_peak_bytes = static_cast<uint64_t>(number_of(metrics, "memory_peak_bytes"));
+    const json::object& fired = object_of(run, "limit");
+    if (!fired.empty()) {
+        ending.limit = {.name = text_of(fired, "name"),
+                        .value = static_cast<uint64_t>(number_of(fired, "value"))};
+    }
     for (const json::value& limit : array_of(run, "limits_hit")) {
         if (limit.is_string()) ending.limits_hit.emplace_back(limit.as_string());
     }
@@ -168,12 +173,17 @@ void RunView::list_files() const {
 
 void RunView::summarize() const {
     if (summary_ == Summary::Quiet || !ending_) return;
-    const bool explained = ending_->reason == EndReason::Ok || has_error_;
+    // A traceback explains an error; what it says of a run that was stopped is how, not why.
+    const bool explained =
+        ending_->reason == EndReason::Ok || (ending_->reason == EndReason::Error && has_error_);
     if (!explained && !ending_->message.empty()) say(printable(ending_->message));
     std::string line = fmt::format(
         "ended {} in {:.2f} s · cpu {:.2f} s · peak memory {}", to_string(ending_->reason),
         static_cast<double>(ending_->wall_ms) / 1000, static_cast<double>(ending_->cpu_ms) / 1000,
         size_text(ending_->memory_peak_bytes));
+    if (ending_->limit)
+        line +=
+            fmt::format(" · limit {} {}", printable(ending_->limit->name), ending_->limit->value);
     if (ending_->reason != EndReason::Ok) line = red(line);
     if (ending_->reason == EndReason::Ok &&
         !ending_->limits_hit.empty()) {  // another reason names its limit itself

@@ -29,6 +29,7 @@ struct Ending {
     EndReason reason = EndReason::SandboxLost;
     std::optional<int> exit_code;
     std::string message;
+    std::optional<LimitFired> limit;
     std::vector<std::string> limits_hit;
     int64_t wall_ms = 0, cpu_ms = 0;
     uint64_t memory_peak_bytes = 0;

@@ -22,6 +22,7 @@
 #include "programs/cli/settings.h"
 #include "programs/cli/supervisor.h"
 #include "programs/cli/terminal.h"
+#include "wire/capabilities.h"
 #include "wire/layout.h"
 
 namespace cloister::cli {
@@ -35,7 +36,8 @@ constexpr std::chrono::milliseconds kLockPause{100};
 
 struct ServeOptions {
     Place place;
-    std::string listen, user = "cloister", image, runtime, log_level;
+    std::string listen, user = "cloister", image, runtime, log_level, min_tier;
+    std::vector<std::string> require_limits;
     int64_t idle_exit_seconds = 0;
     bool detach = false, print_key = false, quiet = false;
 };
@@ -66,6 +68,37 @@ void add_options(CLI::App& app, ServeOptions& options) {
     app.add_option("--runtime", options.runtime,
                    "what sandboxes get at /opt/cloister (default beside the programs)");
     app.add_option("--log-level", options.log_level, "debug, info (default), warn or error");
+    app.add_option("--min-tier", options.min_tier, "refuse to start with a weaker isolation");
+    app.add_option("--require-limits", options.require_limits,
+                   "refuse to start where one of these cannot be enforced: " + limit_names())
+        ->delimiter(',');
+}
+
+// What the configuration requires of the host. The warden tries the limits; tiers are known here.
+Result<void> add_requirements(SupervisorSettings& settings, const ServeOptions& options,
+                              const FileSettings& file) {
+    const std::string tier =
+        options.min_tier.empty() ? file.min_tier.value_or("namespace") : options.min_tier;
+    const auto tiers = check_tiers();
+    const auto found = std::ranges::find(tiers, tier, &Check::name);
+    if (found == tiers.end()) {
+        return invalid_field(
+            "min_tier", fmt::format("`{}` is no tier: it is namespace, gvisor or microvm", tier));
+    }
+    if (found->state != InForce::Enforced) {
+        return make_error(
+            ErrorKind::FailedPrecondition,
+            fmt::format("min_tier is `{}`, which is {}: {}", tier, found->detail, found->way_out));
+    }
+    settings.require_limits =
+        options.require_limits.empty() ? file.require_limits : options.require_limits;
+    for (const std::string& name : settings.require_limits) {
+        if (limit_named(name)) continue;
+        return invalid_field(
+            "require_limits",
+            fmt::format("`{}` is no limit of a host: it may be {}", name, limit_names()));
+    }
+    return {};
 }
 
 std::string own_directory() {
@@ -162,6 +195,7 @@ Result<ServePlan> plan_service(const ServeOptions& options) {
     settings.runtime = options.runtime.empty()
                            ? std::filesystem::path(settings.programs).parent_path() / "runtime"
                            : std::filesystem::path(options.runtime);
+    TRY_OK(add_requirements(settings, options, file));
     settings.server = TRY(find_server_user(options.user));
     settings.idle_exit_ms = options.idle_exit_seconds * 1000;
     plan.image = TRY(find_image(options));

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -19,6 +21,8 @@ namespace cloister::cli {
 namespace {
 
 constexpr size_t kFileMax = 64 * limits::kKiB;
+constexpr std::array<std::string_view, 5> kKeys = {"listen", "data", "log_level", "min_tier",
+                                                   "require_limits"};
 
 bool exists(const std::string& path) {
     return ::access(path.c_str(), F_OK) == 0;
@@ -51,6 +55,22 @@ Result<std::optional<std::string>> take_string(const toml::table& table, std::st
     return text;
 }
 
+Result<std::vector<std::string>> take_strings(const toml::table& table, std::string_view name,
+                                              std::string_view file) {
+    std::vector<std::string> texts;
+    const toml::node* node = table.get(name);
+    if (node == nullptr) return texts;
+    const toml::array* list = node->as_array();
+    for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
+        std::optional<std::string> text = (*list)[i].value_exact<std::string>();
+        if (text) texts.push_back(std::move(*text));
+    }
+    if (list == nullptr || texts.size() != list->size())
+        return invalid_field(std::string(name),
+                             fmt::format("`{}` in {} must be a list of strings", name, file));
+    return texts;
+}
+
 }  // namespace
 
 std::string environment(const char* name) {
@@ -79,16 +99,17 @@ Result<FileSettings> parse_settings(std::string_view text, std::string_view name
                                       parsed.error().description()));
     }
     for (const auto& [key, value] : parsed.table()) {
-        if (key == "listen" || key == "data" || key == "log_level") continue;
+        if (std::ranges::find(kKeys, key.str()) != kKeys.end()) continue;
         return make_error(ErrorKind::InvalidArgument,
-                          fmt::format("{} has an unknown key `{}`: it may hold listen, "
-                                      "data and log_level",
-                                      name, key.str()));
+                          fmt::format("{} has an unknown key `{}`: it may hold {}", name, key.str(),
+                                      fmt::join(kKeys, ", ")));
     }
     FileSettings out;
     out.listen = TRY(take_string(parsed.table(), "listen", name));
     out.data = TRY(take_string(parsed.table(), "data", name));
     out.log_level = TRY(take_string(parsed.table(), "log_level", name));
+    out.min_tier = TRY(take_string(parsed.table(), "min_tier", name));
+    out.require_limits = TRY(take_strings(parsed.table(), "require_limits", name));
     return out;
 }
 

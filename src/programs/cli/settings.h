@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -19,9 +20,10 @@ struct Place {
 void add_place_options(CLI::App& app, Place& place);    // --data, --config
 void add_service_options(CLI::App& app, Place& place);  // --url, --key
 
-// cloister.toml, which may name `listen`, `data` and `log_level`.
+// cloister.toml, which may name `listen`, `data`, `log_level`, `min_tier` and `require_limits`.
 struct FileSettings {
-    std::optional<std::string> listen, data, log_level;
+    std::optional<std::string> listen, data, log_level, min_tier;
+    std::vector<std::string> require_limits;
 };
 // `path`, or the first that exists of ./cloister.toml and /etc/cloister/cloister.toml.
 Result<FileSettings> read_settings(const std::string& path);

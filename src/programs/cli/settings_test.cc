@@ -41,6 +41,16 @@ TEST_F(SettingsTest, FlagsComeBeforeVariablesBeforeFiles) {
     EXPECT_EQ(find_service(place)->key, "flag-key");
 }
 
+TEST_F(SettingsTest, ReadsWhatTheHostMustEnforce) {
+    const auto settings =
+        parse_settings("min_tier = \"namespace\"\nrequire_limits = [\"memory\", \"pids\"]", "x");
+    ASSERT_TRUE(settings) << settings.error().message;
+    EXPECT_EQ(settings->min_tier, "namespace");
+    EXPECT_EQ(settings->require_limits, (std::vector<std::string>{"memory", "pids"}));
+    EXPECT_EQ(parse_settings("require_limits = \"memory\"", "x").error().field, "require_limits");
+    EXPECT_EQ(parse_settings("require_limits = [1]", "x").error().field, "require_limits");
+}
+
 TEST_F(SettingsTest, AKeyIsNotGivenToAnotherService) {
     write_client(R"({"url":"http://file:1","api_key":"file-key"})");
     const auto address = find_service({.data = data_, .url = "http://elsewhere:1"});

@@ -118,6 +118,9 @@ Result<void> Supervisor::start_warden() {
         program.argv.end(),
         {"serve", "--data", settings_.data, "--runtime", settings_.runtime, "--server-uid",
          std::to_string(settings_.server.uid), "--log-level", settings_.log_level});
+    for (const std::string& limit : settings_.require_limits) {
+        program.argv.insert(program.argv.end(), {"--require-limit", limit});
+    }
     warden_ = TRY(os::Child::launch(program));
     const int64_t deadline = steady_ms() + kWardenStartMs;
     const std::string socket = layout::warden_socket(settings_.data);

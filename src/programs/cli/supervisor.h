@@ -20,10 +20,11 @@ namespace cloister::cli {
 
 struct SupervisorSettings {
     std::string data, listen, runtime, log_level;
-    std::string programs;      // the directory of cloister-warden and cloisterd
-    os::Identity server;       // who cloisterd runs as
-    std::string key;           // API key that must work
-    int64_t idle_exit_ms = 0;  // 0: never
+    std::string programs;                     // the directory of cloister-warden and cloisterd
+    os::Identity server;                      // who cloisterd runs as
+    std::string key;                          // API key that must work
+    int64_t idle_exit_ms = 0;                 // 0: never
+    std::vector<std::string> require_limits;  // that the host must be able to enforce
 };
 
 class Supervisor {

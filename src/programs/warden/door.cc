@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/host_facts.h"
 #include "os/socket.h"
 #include "wire/layout.h"
 
@@ -122,10 +123,7 @@ void Door::handle(uint64_t connection, const Request& request) {
                        usage->tag = asked.tag;
                        send(connection, *usage);
                    },
-                   [&](const NarrowRequest& narrow) {
-                       answer_to(connection, narrow.tag)(
-                           make_error(ErrorKind::Unimplemented, "limits cannot be narrowed yet"));
-                   },
+                   [&](const NarrowRequest& wanted) { narrow(connection, wanted); },
                    [&](const GrowPoolRequest& grow) {
                        const auto allowed = check_root(connection);
                        if (!allowed) return answer_to(connection, grow.tag)(allowed);
@@ -149,7 +147,10 @@ HelloReply Door::hello(uint64_t tag) const {
     HelloReply reply{
         .tag = tag,
         .cgroup_mode = static_cast<uint32_t>(wire_mode(host_.host.cgroups.layout().mode)),
-        .enforced = host_.enforced,
+        .enforced = host_.host.enforced,
+        .oom_kill = host_.oom_kill,
+        .landlock = os::landlock_abi(),
+        .quick_moves = host_.quick_moves.open() ? 1u : 0u,
         .host_cpus = static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN)),
         .host_memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                        static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))};
@@ -189,11 +190,25 @@ void Door::send(uint64_t connection, const Reply& reply) {
     if (!os::send_with_fds(found->second, encode(reply), {})) drop(connection);
 }
 
+// What a connection has narrowed does not outlast it: nobody else would put it back.
 void Door::drop(uint64_t connection) {
     const auto found = connections_.find(connection);
     if (found == connections_.end()) return;
     poller_.unwatch(found->second);
     connections_.erase(found);
+    for (const auto& [sandbox, owner] : narrowed_) {
+        if (owner == connection) warden_.narrow({.sandbox = sandbox}, [](const Result<void>&) {});
+    }
+    std::erase_if(narrowed_, [&](const auto& entry) { return entry.second == connection; });
+}
+
+void Door::narrow(uint64_t connection, const NarrowRequest& request) {
+    if (request.memory_max != 0 || request.pids_max != 0) {
+        narrowed_[request.sandbox] = connection;
+    } else {
+        narrowed_.erase(request.sandbox);
+    }
+    warden_.narrow(request, answer_to(connection, request.tag));
 }
 
 }  // namespace cloister::warden

@@ -28,6 +28,7 @@ class Door {
     void send(uint64_t connection, const Reply& reply);
     void send_list(uint64_t connection, uint64_t tag);
     void drop(uint64_t connection);
+    void narrow(uint64_t connection, const NarrowRequest& request);
     Answer answer_to(uint64_t connection, uint64_t tag);
     HelloReply hello(uint64_t tag) const;
     Result<PoolReply> pool(uint64_t tag) const;
@@ -38,6 +39,7 @@ class Door {
     const OpenHost& host_;
     Warden& warden_;
     std::map<uint64_t, os::Fd> connections_;
+    std::map<Id, uint64_t> narrowed_;  // sandboxes, and which connection asked for it
     uint64_t next_connection_ = 1;
 };
 

@@ -1,5 +1,7 @@
 #include "programs/warden/host.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -62,17 +64,36 @@ std::string cgroup_name(const HostOptions& options) {
     return name;
 }
 
-// Which limits hold on this host: sets each kind on a group of its own and reads it back.
-Result<uint32_t> probe_limits(const os::CgroupTree& cgroups) {
+// One kind of limit, with a value to try it with.
+struct LimitProbe {
+    Limit limit;
+    os::Controller controller;
+    os::GroupLimits value;
+};
+
+// Which limits hold on this host: each is set on a group of its own and read back.
+Result<uint32_t> probe_limits(const os::CgroupTree& cgroups, const jail::Pool& pool) {
     constexpr const char* kProbe = "probe";
+    const std::array<LimitProbe, 5> probes = {{
+        {Limit::Memory, os::Controller::Memory, {.memory_max = limits::kSandboxMemoryMin}},
+        {Limit::Pids, os::Controller::Pids, {.pids_max = 16}},
+        {Limit::Cpu, os::Controller::Cpu, {.cpu = 1}},
+        {Limit::CpuWeight, os::Controller::Cpu, {.cpu_shares = limits::kBusyCpuShares}},
+        {Limit::DiskThroughput,
+         os::Controller::Io,
+         {.disk = {.device = pool.device(),
+                   .bytes_per_second = limits::kSandboxDiskBytesPerSecond,
+                   .iops = limits::kSandboxDiskIops}}},
+    }};
     TRY_OK(cgroups.create(kProbe, os::GroupKind::Leaf));
-    TRY_OK(
-        cgroups.limit(kProbe, {.memory_max = limits::kSandboxMemoryMin, .pids_max = 16, .cpu = 1}));
+    uint32_t enforced = pool.has_quotas() ? static_cast<uint32_t>(Limit::Disk) : 0;
+    for (const LimitProbe& probe : probes) {
+        if (!cgroups.has(probe.controller)) continue;
+        const auto set = cgroups.limit(kProbe, probe.value);
+        if (set) enforced |= static_cast<uint32_t>(probe.limit);
+        if (!set) log_warn("a limit cannot be enforced", {{"error", set.error().message}});
+    }
     TRY_OK(cgroups.remove(kProbe));
-    uint32_t enforced = 0;
-    if (cgroups.has(os::Controller::Memory)) enforced |= static_cast<uint32_t>(Limit::Memory);
-    if (cgroups.has(os::Controller::Pids)) enforced |= static_cast<uint32_t>(Limit::Pids);
-    if (cgroups.has(os::Controller::Cpu)) enforced |= static_cast<uint32_t>(Limit::Cpu);
     return enforced;
 }
 
@@ -84,6 +105,17 @@ bool warden_serves(const std::string& data) {
     if (!connection) return false;
     const auto maker = os::peer_of(*connection);
     return maker && os::mark_of(maker->pid);
+}
+
+// Who ends the rest of a sandbox when its memory limit was hit.
+Result<OomKill> probe_oom_kill(const os::CgroupTree& cgroups) {
+    constexpr const char* kProbe = "probe";
+    if (!cgroups.has(os::Controller::Memory)) return OomKill::Nobody;
+    if (cgroups.format() == os::CgroupFormat::V2) return OomKill::Kernel;
+    TRY_OK(cgroups.create(kProbe, os::GroupKind::Leaf));
+    const bool watched = cgroups.oom_event(kProbe).has_value();
+    TRY_OK(cgroups.remove(kProbe));
+    return watched ? OomKill::Watcher : OomKill::Nobody;
 }
 
 // The lock of this data directory. A warden that was killed may have left helpers that hold it for
@@ -151,8 +183,8 @@ Result<OpenHost> open_host(const HostOptions& options) {
     open.recovered = TRY(recover(open.host, open.journal));
     open.host.runtime = TRY(jail::import_runtime(open.host.pool, options.runtime)).id;
     open.base_template = TRY(open.host.pool.base_template());
-    open.enforced = TRY(probe_limits(open.host.cgroups));
-    if (open.host.pool.has_quotas()) open.enforced |= static_cast<uint32_t>(Limit::Disk);
+    open.host.enforced = TRY(probe_limits(open.host.cgroups, open.host.pool));
+    open.oom_kill = static_cast<uint32_t>(TRY(probe_oom_kill(open.host.cgroups)));
     return open;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "jail/nest.h"
 #include "jail/sandbox_objects.h"
@@ -17,6 +18,7 @@ struct HostOptions {
     std::string
         instance;  // tells the cgroups of wardens on one host apart; empty: from the data directory
     uid_t server_uid = 0;
+    std::vector<std::string> require_limits;  // names of wire/capabilities.h
 };
 
 struct OpenHost {
@@ -27,7 +29,7 @@ struct OpenHost {
     Journal journal;
     Recovered recovered;  // until the state machine takes it
     std::string base_template;
-    uint32_t enforced = 0;  // bits of Limit
+    uint32_t oom_kill = 0;  // OomKill
 };
 
 Result<OpenHost> open_host(const HostOptions& options);

@@ -38,6 +38,8 @@ CLI::App* add_serve(CLI::App& app, HostOptions& options, std::string& log_level)
     command->add_option("--runtime", options.runtime, "directory of agent and drivers")->required();
     command->add_option("--server-uid", options.server_uid, "the user id that may connect")
         ->required();
+    command->add_option("--require-limit", options.require_limits,
+                        "refuse to serve where it cannot be enforced (repeatable)");
     command->add_option("--log-level", log_level, "debug, info, warn or error");
     command
         ->add_option("--instance", options.instance,

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "programs/warden/door.h"
+#include "wire/capabilities.h"
 #include "wire/layout.h"
 
 namespace cloister::warden {
@@ -39,6 +40,11 @@ Result<void> serve(const HostOptions& options) {
     std::signal(SIGPIPE, SIG_IGN);
     const os::Fd signals = TRY(os::make_signal_fd({SIGCHLD, SIGTERM, SIGINT}));
     OpenHost host = TRY(open_host(options));
+    const auto met = check_required(options.require_limits, {.enforced = host.host.enforced});
+    if (!met) {
+        (void)close_host(host);  // what the configuration lacks is the reason to tell
+        return met;
+    }
     os::Poller poller;
     Warden warden(poller, host.host, host.tools, host.journal);
     warden.adopt(std::move(host.recovered));

@@ -194,6 +194,21 @@ class WardenTest : public testing::Test {
             if (!reply || reply->last == 1) return sandboxes;
         }
     }
+    Result<void> narrow(const Id& sandbox, uint64_t memory_max, uint32_t pids_max) {
+        send(NarrowRequest{
+            .tag = 4, .memory_max = memory_max, .sandbox = sandbox, .pids_max = pids_max});
+        return done();
+    }
+    // pids.max of a sandbox's user.
+    static uint64_t pids_max_of(const Id& sandbox) {
+        std::error_code failed;
+        for (const auto& entry : fs::recursive_directory_iterator(group_directory(), failed)) {
+            if (entry.path().parent_path().filename() != sandbox.view()) continue;
+            if (entry.path().filename() == "user")
+                return os::parse_bytes(*os::read_file(entry.path() / "pids.max", 64));
+        }
+        return 0;
+    }
     // What the agent of a sandbox answers to `hello`.
     static std::string agent_hello(const Id& sandbox) {
         auto agent =
@@ -250,7 +265,8 @@ TEST_F(WardenTest, SaysWhatItEnforces) {
     ASSERT_TRUE(hello);
     EXPECT_EQ(hello->tag, 9u);
     EXPECT_EQ(hello->base_template.view(), kRevision);
-    EXPECT_EQ(hello->enforced, 15u) << "memory, pids, cpu, disk";
+    EXPECT_EQ(hello->enforced, 63u) << "memory, pids, cpu, disk, its throughput, cpu weight";
+    EXPECT_NE(hello->oom_kill, static_cast<uint32_t>(OomKill::Nobody));
     EXPECT_GT(hello->host_memory, limits::kSandboxMemoryMin);
     EXPECT_GT(hello->pool_bytes, limits::kGiB);
     EXPECT_LT(hello->pool_free, hello->pool_bytes);
@@ -303,6 +319,26 @@ TEST_F(WardenTest, KeepsSandboxesWhenAConnectionEndsOrTalksNonsense) {
     connect();
     EXPECT_EQ(count(), 1u);
     EXPECT_NE(agent_hello(wanted.sandbox).find("ok"), std::string::npos);
+}
+
+TEST_F(WardenTest, NarrowsLimitsAndPutsThemBackWhenItsClientIsGone) {
+    const JailPlan wanted = plan();
+    ASSERT_TRUE(create(wanted));
+    const auto narrowed = narrow(wanted.sandbox, 64 * limits::kMiB, 8);
+    ASSERT_TRUE(narrowed) << narrowed.error().message;
+    EXPECT_EQ(pids_max_of(wanted.sandbox), 8u);
+    EXPECT_EQ(narrow(wanted.sandbox, 512 * limits::kMiB, 8).error().kind,
+              ErrorKind::InvalidArgument);
+    EXPECT_EQ(narrow(wanted.sandbox, 0, 33).error().kind, ErrorKind::InvalidArgument);
+    EXPECT_EQ(narrow(*Id::from(new_id()), 0, 8).error().kind, ErrorKind::NotFound);
+    EXPECT_TRUE(narrow(wanted.sandbox, 0, 0));
+    EXPECT_EQ(pids_max_of(wanted.sandbox), wanted.pids_max);
+    EXPECT_TRUE(narrow(wanted.sandbox, 0, 9));
+    connection_.reset();
+    connect();
+    for (int i = 0; i < 500 && pids_max_of(wanted.sandbox) != wanted.pids_max; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(pids_max_of(wanted.sandbox), wanted.pids_max);
 }
 
 TEST_F(WardenTest, TellsOfASandboxThatEndsByItself) {

@@ -43,7 +43,11 @@ Warden::Warden(os::Poller& poller, const jail::Host& host, const jail::NestTools
       host_(host),
       journal_(journal),
       helpers_(poller),
-      nests_(host, tools, journal) {}
+      limit_changes_(helpers_, host.cgroups),
+      weigher_(host.cgroups, [this] { return running(); }),
+      nests_(host, tools, journal) {
+    weigher_.open(poller_);
+}
 
 void Warden::adopt(Recovered recovered) {
     for (Nest& nest : recovered.nests) watch_nest(nests_.add(std::move(nest)));
@@ -376,9 +380,30 @@ void Warden::grow_pool(uint64_t bytes, Answer answer) {
                  });
 }
 
+void Warden::narrow(const NarrowRequest& request, Answer answer) {
+    const Sandbox* sandbox = find(request.sandbox);
+    if (sandbox == nullptr || sandbox->doomed || sandbox->state != State::Running) {
+        return answer(make_error(ErrorKind::NotFound, "the warden runs no such sandbox"));
+    }
+    const auto wanted = narrowed(sandbox->plan, request.memory_max, request.pids_max);
+    if (!wanted) return answer(wanted.error());
+    limit_changes_.change(request.sandbox, jail::user_group(sandbox->nest, request.sandbox.view()),
+                          *wanted, *narrowed(sandbox->plan, 0, 0), std::move(answer));
+}
+
+std::vector<Weigher::Running> Warden::running() const {
+    std::vector<Weigher::Running> all;
+    for (const auto& [id, sandbox] : sandboxes_) {
+        if (sandbox.state == State::Running) all.push_back({.nest = sandbox.nest, .sandbox = id});
+    }
+    return all;
+}
+
 int Warden::check_deadlines() {
     const int64_t now = steady_ms();
+    weigher_.tick(now);
     int64_t next = -1;
+    if (const auto look = weigher_.next_look()) next = std::max<int64_t>(*look - now, 0);
     for (auto& [id, sandbox] : sandboxes_) {
         if (!sandbox.created) continue;
         if (sandbox.create_deadline_ms <= now) {

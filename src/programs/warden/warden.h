@@ -24,8 +24,10 @@
 #include "os/socket.h"
 #include "programs/warden/helpers.h"
 #include "programs/warden/journal.h"
+#include "programs/warden/limit_changes.h"
 #include "programs/warden/nests.h"
 #include "programs/warden/recover.h"
+#include "programs/warden/weigher.h"
 #include "wire/warden.h"
 
 namespace cloister::warden {
@@ -52,9 +54,11 @@ class Warden {
     Result<UsageReply> usage(const Id& sandbox) const;
     // FailedPrecondition while it grows already.
     void grow_pool(uint64_t bytes, Answer answer);
+    // Narrows the limits of a running sandbox; 0 puts that of its plan back.
+    void narrow(const NarrowRequest& request, Answer answer);
 
-    // Gives up creates that take too long; answers the milliseconds until the next one would, or
-    // -1.
+    // Gives up creates that take too long, and looks at CPU weights; answers the milliseconds until
+    // there is something to do again, or -1.
     int check_deadlines();
     // Kills everything. Keep polling until stopped().
     void stop();
@@ -97,11 +101,14 @@ class Warden {
     void born(const std::string& nest, const jail::NestReport& report, os::Fd pidfd);
     void nest_ended(Nest& nest);
     Sandbox* find(const Id& id);
+    std::vector<Weigher::Running> running() const;
 
     os::Poller& poller_;
     const jail::Host& host_;
     Journal& journal_;
     Helpers helpers_;
+    LimitChanges limit_changes_;
+    Weigher weigher_;
     Nests nests_;
     std::map<Id, Sandbox> sandboxes_;
     std::function<void(const EndedEvent&)> tell_ended_;
