@@ -136,8 +136,9 @@ Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::create(std::string project, Sa
     if (!entered) co_return entered;
     const std::shared_ptr<Sandbox> sandbox = *entered;
     const Sandbox::Use use(sandbox);
+    Result<void> made = co_await warden_->connected();
     const Result<warden::JailPlan> plan = plan_of(*sandbox);
-    Result<void> made = plan ? Result<void>{} : Result<void>(plan.error());
+    if (made && !plan) made = plan.error();
     if (made) made = co_await warden_->create(*plan);
     if (made && sandbox->death())
         made = make_error(ErrorKind::Unavailable, sandbox->death()->message);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/time.h"
 #include "os/socket.h"
 
 namespace cloister::engine {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{20};
 constexpr std::chrono::milliseconds kLongestPause{1'000};
+constexpr int64_t kConnectWaitMs = 5'000;
 
 Error not_there() {
     return make_error(
@@ -55,6 +57,7 @@ Task<void> WardenClient::keep_connected(std::shared_ptr<WardenClient> self) {
             spawn(announce(self));
             co_await self->read_until_broken();
             self->stream_.reset();
+            self->known_ = false;
             self->fail_all();
         }
         co_await sleep_for(pause);
@@ -66,9 +69,21 @@ Task<void> WardenClient::announce(std::shared_ptr<WardenClient> self) {
     const Result<warden::HelloReply> facts = co_await self->hello();
     if (!facts) {
         log_warn("the warden does not answer", {{"error", facts.error().message}});
-    } else if (self->on_connected_) {
-        self->on_connected_();
+        co_return;
     }
+    self->known_ = true;
+    self->became_known_.notify_all();
+    if (self->on_connected_) self->on_connected_();
+}
+
+Task<Result<void>> WardenClient::connected() {
+    const auto self = shared_from_this();
+    const int64_t give_up = steady_ms() + std::min(kConnectWaitMs, timeout_ms_);
+    while (!known_ && !stopped_ && steady_ms() < give_up) {
+        co_await became_known_.wait_for(std::chrono::milliseconds(give_up - steady_ms()));
+    }
+    if (!known_) co_return not_there();
+    co_return Result<void>{};
 }
 
 Task<void> WardenClient::read_until_broken() {

@@ -37,6 +37,9 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     void on_connected(std::function<void()> then) { on_connected_ = std::move(then); }
     void start();
     void stop();
+    // Waits until the warden is there: it may just be starting, or starting again. Unavailable if
+    // it does not come.
+    Task<Result<void>> connected();
 
     Task<Result<warden::HelloReply>> hello();
     Task<Result<void>> create(warden::JailPlan plan);
@@ -74,6 +77,8 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     std::function<void(std::string)> on_ended_;
     std::function<void()> on_connected_;
     std::shared_ptr<UnixStream> stream_;  // null without a connection
+    bool known_ = false;                  // the warden behind this connection has answered hello
+    Signal became_known_;
     std::deque<std::string> outgoing_;
     bool sending_ = false;
     bool stopped_ = false;

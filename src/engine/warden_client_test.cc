@@ -21,6 +21,42 @@ TEST(WardenClient, WithoutAWardenRequestsFailAtOnce) {
     on_loop(without_warden);
 }
 
+Task<void> wait_for_warden(std::shared_ptr<WardenClient> client, int* came) {
+    *came = (co_await client->connected()) ? 1 : -1;
+}
+
+Task<void> coming_later(Checks& checks) {
+    const DataDirectory data;
+    const auto client = std::make_shared<WardenClient>(layout::warden_socket(data.path()));
+    int came = 0;
+    client->start();
+    spawn(wait_for_warden(client, &came));
+    co_await checks.settle();
+    EXPECT_EQ(came, 0);
+    const auto warden = FakeWarden::start(data.path());
+    for (int i = 0; i < 300 && came == 0; ++i) co_await checks.settle();
+    EXPECT_EQ(came, 1);
+    EXPECT_TRUE(client->base_template());
+    client->stop();
+    warden->stop();
+    co_await checks.settle();
+}
+TEST(WardenClient, AWardenThatIsJustStartingIsWaitedFor) {
+    on_loop(coming_later);
+}
+
+Task<void> never_coming(Checks&) {
+    const DataDirectory data;
+    const auto client = std::make_shared<WardenClient>(layout::warden_socket(data.path()), 100);
+    client->start();
+    const auto missing = co_await client->connected();
+    EXPECT_EQ(missing.error().kind, ErrorKind::Unavailable);
+    client->stop();
+}
+TEST(WardenClient, AWardenThatDoesNotComeIsWaitedForNotForEver) {
+    on_loop(never_coming);
+}
+
 Task<void> ask_status(std::shared_ptr<WardenClient> client, size_t* answered) {
     const auto facts = co_await client->hello();
     if (facts && facts->host_cpus == 2) ++*answered;

@@ -282,7 +282,7 @@ try_kills() {
         # The group holds every process of the set-up, whatever sessions and process groups they make.
         (echo "$BASHPID" >"$group/cgroup.procs" && as_alice bash -c "$1") </dev/null >"$work/killed.log" 2>&1 &
         until (eval "$condition") 2>/dev/null || [ -z "$(jobs -r)" ]; do sleep 0.1; done
-        check "the set-up was running when killed at: $name" test -n "$(jobs -r)"
+        check "the set-up was running when killed at: $name" still_running
         kill_group "$group"
         wait
     done < <(kill_points)
@@ -291,6 +291,13 @@ try_kills() {
     state >"$work/state-two" || true
     check "and ends with the same" diff "$work/state-one" "$work/state-two"
     check_uninstall
+}
+
+# If it is not, what it said tells why.
+still_running() {
+    [ -z "$(jobs -r)" ] || return 0
+    tail -n 20 "$work/killed.log" | sed 's/^/    /'
+    return 1
 }
 
 kill_group() {
