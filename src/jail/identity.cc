@@ -88,8 +88,9 @@ void set_resource_limits(Steps& steps, const ResourceLimits& limits) {
     // kernel leaves it out at limit 1.
     limit(steps, RLIMIT_CORE, 1, 1);
     // For hosts without the pids controller: the cgroup's limit, which is counted and reported,
-    // comes first.
-    const uint64_t processes = limits.pids_max + limits::kAgentPidsMax;
+    // comes first. This one counts a fork from its beginning on, that one at its end, and every
+    // process may be in the middle of one: hence twice as many.
+    const uint64_t processes = 2 * uint64_t{limits.pids_max} + limits::kAgentPidsMax;
     limit(steps, RLIMIT_NPROC, processes, processes);
     limit(steps, RLIMIT_NOFILE, 1024, 4096);
     limit(steps, RLIMIT_MEMLOCK, 8 * kMiB, 8 * kMiB);

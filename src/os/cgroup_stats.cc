@@ -40,7 +40,7 @@ uint64_t parse_pids_max_hits(std::string_view text) {
 }
 
 uint64_t parse_reclaimable(std::string_view text) {
-    return value_of(text, "active_file") + value_of(text, "inactive_file");
+    return parse_key(text, "active_file") + parse_key(text, "inactive_file");
 }
 
 uint64_t parse_bytes(std::string_view text) {

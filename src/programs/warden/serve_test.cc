@@ -209,6 +209,11 @@ class WardenTest : public testing::Test {
         }
         return 0;
     }
+    static bool is_put_back(const JailPlan& plan) {
+        for (int i = 0; i < 500 && pids_max_of(plan.sandbox) != plan.pids_max; ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        return pids_max_of(plan.sandbox) == plan.pids_max;
+    }
     // What the agent of a sandbox answers to `hello`.
     static std::string agent_hello(const Id& sandbox) {
         auto agent =
@@ -335,10 +340,13 @@ TEST_F(WardenTest, NarrowsLimitsAndPutsThemBackWhenItsClientIsGone) {
     EXPECT_EQ(pids_max_of(wanted.sandbox), wanted.pids_max);
     EXPECT_TRUE(narrow(wanted.sandbox, 0, 9));
     connection_.reset();
+    EXPECT_TRUE(is_put_back(wanted));
     connect();
-    for (int i = 0; i < 500 && pids_max_of(wanted.sandbox) != wanted.pids_max; ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_EQ(pids_max_of(wanted.sandbox), wanted.pids_max);
+    EXPECT_TRUE(narrow(wanted.sandbox, 0, 9));
+    stop(SIGKILL);
+    EXPECT_EQ(pids_max_of(wanted.sandbox), 9u);
+    start();
+    EXPECT_TRUE(is_put_back(wanted)) << "by the next warden";
 }
 
 TEST_F(WardenTest, TellsOfASandboxThatEndsByItself) {

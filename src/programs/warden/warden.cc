@@ -68,6 +68,8 @@ void Warden::adopt_sandbox(RecoveredSandbox recovered) {
     if (!recovered.process) return;
     sandbox.init = std::move(recovered.process->pidfd);
     sandbox.nest_pid = recovered.process->number_in_parent;
+    // Nobody else puts back what was narrowed for a run; whoever still wants it asks again.
+    narrow({.sandbox = id}, [](const Result<void>&) {});
 }
 
 // A journal that cannot be written is no reason to stop: what it lacks is found by name.

@@ -16,8 +16,10 @@
 namespace cloister::warden {
 namespace {
 
-// Something waited for a CPU for more than 50 ms of a second.
-constexpr std::string_view kTrigger = "some 50000 1000000";
+// Something waited for a CPU for more than 100 ms of two seconds. A shorter window needs a
+// capability that root in a container may not have; of the text the kernel drops the last
+// character.
+constexpr std::string_view kTrigger = "some 100000 2000000\n";
 // How long it keeps looking after the last such event, and how seldom it looks without events.
 constexpr int64_t kAwakeMs = 2 * limits::kBusyWindowMs;
 constexpr int64_t kSeldomMs = 4'000;
@@ -51,13 +53,15 @@ void Weigher::tick(int64_t now_ms) {
     if (!next_look_ms_ || now_ms < *next_look_ms_) return;
     const std::vector<Running> running = running_();
     forget_ended(running);
+    const size_t known = entries_.size();
     for (const Running& sandbox : running) look(now_ms, sandbox);
     weigh_nests();
+    const bool any_new = entries_.size() > known;  // of these one look tells nothing
     const bool any_busy = std::ranges::any_of(
         entries_ | std::views::values, [](const Entry& entry) { return entry.meter.busy(); });
     const bool any_active = std::ranges::any_of(
         entries_ | std::views::values, [](const Entry& entry) { return entry.meter.active(); });
-    if (any_busy || now_ms < awake_until_ms_ || (!pressure_.open() && any_active)) {
+    if (any_busy || now_ms < awake_until_ms_ || (!pressure_.open() && (any_active || any_new))) {
         next_look_ms_ = now_ms + limits::kBusyLookMs;
     } else if (!pressure_.open()) {
         next_look_ms_ = now_ms + kSeldomMs;
