@@ -40,7 +40,8 @@ void print_for_person(const json::object& pool) {
 }
 
 Result<json::object> look(const Place& place) {
-    const Api api = TRY(Api::create(TRY(find_service(place))));
+    const ServiceAddress address = TRY(find_service(place));
+    const Api api = TRY(Api::create(address));
     return api.get("/v1/pool");
 }
 

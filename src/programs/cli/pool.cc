@@ -44,7 +44,8 @@ Result<void> wait_for_end(const os::Fd& connection) {
 
 Result<void> grow(const Place& place, const std::string& size) {
     const uint64_t bytes = TRY(parse_pool_bytes(size));
-    const os::Fd connection = TRY(connect_to_warden(TRY(find_data(place))));
+    const std::string data = TRY(find_data(place));
+    const os::Fd connection = TRY(connect_to_warden(data));
     const warden::Request request = warden::GrowPoolRequest{.tag = 1, .bytes = bytes};
     TRY_OK(os::send_with_fds(connection, warden::encode(request), {}));
     const Progress progress("growing the pool to " + size);
