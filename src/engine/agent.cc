@@ -42,10 +42,10 @@ Error error_of(const json::object& answer) {
 
 }  // namespace
 
-Task<Result<AgentConnection>> AgentConnection::open(std::string socket) {
+Task<Result<AgentConnection>> AgentConnection::open(std::string socket, size_t frame_max) {
     Result<UnixStream> stream = co_await UnixStream::connect(std::move(socket));
     if (!stream) co_return gone();
-    co_return AgentConnection(std::move(*stream));
+    co_return AgentConnection(std::move(*stream), frame_max);
 }
 
 Task<Result<void>> AgentConnection::send(FrameKind kind, std::string payload) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "loop/loop.h"
 #include "wire/frame.h"
@@ -22,7 +23,9 @@ namespace cloister::engine {
 
 class AgentConnection {
   public:
-    static Task<Result<AgentConnection>> open(std::string socket);
+    // Frames of more than `frame_max` bytes count as nonsense.
+    static Task<Result<AgentConnection>> open(std::string socket,
+                                              size_t frame_max = limits::kAgentFrameMax);
 
     Task<Result<void>> send(FrameKind kind, std::string payload);
     // In several frames of at most limits::kStreamChunk; nothing for empty bytes.
@@ -34,7 +37,8 @@ class AgentConnection {
     void close() { stream_.close(); }
 
   private:
-    explicit AgentConnection(UnixStream stream) : stream_(std::move(stream)) {}
+    AgentConnection(UnixStream stream, size_t frame_max)
+        : stream_(std::move(stream)), decoder_(frame_max) {}
 
     UnixStream stream_;
     FrameDecoder decoder_;

@@ -25,7 +25,7 @@ json::object env_json(const StringMap& env) {
     return out;
 }
 
-json::object run_request(const std::string& context, Run& run) {
+json::object run_request(const std::string& context, const std::string& forget, Run& run) {
     const RunSpec& spec = run.spec();
     json::object out{{"op", "run"},
                      {"run", run.id()},
@@ -42,7 +42,13 @@ json::object run_request(const std::string& context, Run& run) {
     if (spec.cpu_time_ms > 0) out["cpu_time_ms"] = spec.cpu_time_ms;
     if (spec.narrowed.memory_max > 0) out["memory_max"] = spec.narrowed.memory_max;
     if (spec.narrowed.pids_max > 0) out["pids_max"] = spec.narrowed.pids_max;
+    if (!forget.empty()) out["forget"] = forget;
     return out;
+}
+
+Task<void> forget_run(std::string socket, std::string run) {
+    // If it fails the sandbox is gone, and the events with it.
+    (void)co_await call_agent(std::move(socket), {{"op", "run.forget"}, {"run", run}});
 }
 
 Task<void> write_whole_stdin(std::shared_ptr<RunStdin> input, std::string text) {
@@ -57,7 +63,15 @@ bool connection_broke(const Error& error) {
 }  // namespace
 
 Context::Context(std::weak_ptr<Sandbox> sandbox, std::string language)
-    : id_(new_id()), language_(std::move(language)), sandbox_(std::move(sandbox)) {}
+    : Context(std::move(sandbox), std::move(language), new_id()) {}
+
+Context::Context(std::weak_ptr<Sandbox> sandbox, std::string language, std::string id)
+    : id_(std::move(id)), language_(std::move(language)), sandbox_(std::move(sandbox)) {}
+
+void Context::set_ready(std::string started_as) {
+    interpreter_ = Interpreter::Ready;
+    started_as_ = std::move(started_as);
+}
 
 Result<void> Context::check_room() const {
     if (queue_.size() < limits::kRunQueueMax) return {};
@@ -91,16 +105,30 @@ Task<void> Context::execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Ru
     if (run->ended()) co_return;
     run->begin();
     run->add_start_ms(sandbox->take_create_ms());
-    Result<void> done = co_await make_ready(*sandbox, *run);
     const Narrowed narrowed = run->spec().narrowed;  // the end of a run empties its spec
-    if (done && !run->ended() && narrowed.any()) co_await narrow(*sandbox, *run, narrowed);
-    if (done && !run->ended()) done = co_await start(*sandbox, *run);
+    Result<void> done;
+    if (run->begun_before()) {
+        done = co_await go_on_with(*sandbox, *run);
+    } else {
+        done = co_await begin(*sandbox, *run);
+    }
     if (done && !run->ended()) done = co_await follow(*run);
     agent_.reset();
     guard_at_ = INT64_MAX;
     if (!done) settle(*sandbox, *run, done.error());
     if (narrowed.any()) co_await sandbox->narrowing()->release(run->id());
     if (run->ended() && run->end_value().state_lost) interpreter_ = Interpreter::Lost;
+    let_forget(*sandbox, *run);
+}
+
+// Little is forgotten together with the next run's start, which costs nothing; much at once.
+void Context::let_forget(const Sandbox& sandbox, const Run& run) {
+    if (!run.kept() || sandbox.death()) return;
+    if (run.end_value().usage.output_bytes > limits::kSpoolInMemory) {
+        spawn(forget_run(sandbox.agent_socket(), run.id()));
+    } else {
+        forget_ = run.id();
+    }
 }
 
 // Ends a run that the agent did not end.
@@ -111,6 +139,43 @@ void Context::settle(Sandbox& sandbox, Run& run, const Error& error) {
     } else {
         run.end(EndReason::Error, error.message);
     }
+}
+
+Task<Result<void>> Context::begin(Sandbox& sandbox, Run& run) {
+    Result<void> ready = co_await make_ready(sandbox, run);
+    if (!ready || run.ended()) co_return ready;
+    const Narrowed narrowed = run.spec().narrowed;
+    if (narrowed.any()) {
+        ready = co_await sandbox.narrowing()->hold(run.id(), narrowed);
+        if (!ready) run.end(EndReason::Error, "the run did not begin: " + ready.error().message);
+    }
+    if (run.ended()) co_return Result<void>{};
+    co_return co_await start(sandbox, run);
+}
+
+// A run that a former server has begun: its events come again from the first one on.
+Task<Result<void>> Context::go_on_with(Sandbox& sandbox, Run& run) {
+    set_guard(run.spec().timeout_ms);
+    run.set_started_as(started_as_);
+    // The warden holds it already, or says that the sandbox uses more by now: the run goes on.
+    const Narrowed narrowed = run.spec().narrowed;
+    if (narrowed.any()) (void)co_await sandbox.narrowing()->hold(run.id(), narrowed);
+    Result<AgentConnection> agent = co_await AgentConnection::open(sandbox.agent_socket());
+    if (!agent) co_return agent.error();
+    agent_ = std::make_shared<AgentConnection>(std::move(*agent));
+    const std::shared_ptr<AgentConnection> connection = agent_;
+    const auto answer = co_await connection->call({{"op", "run.attach"}, {"run", run.id()}});
+    if (!answer && answer.error().kind == ErrorKind::NotFound) {
+        run.end(EndReason::SandboxLost,
+                "the service was restarted, and the sandbox does not know the run any more");
+        co_return Result<void>{};
+    }
+    if (!answer) co_return answer.error();
+    const json::value* taken = answer->if_contains("stdin_bytes");
+    if (taken != nullptr && taken->is_int64() && taken->as_int64() > 0) {
+        run.skip_stdin(static_cast<size_t>(taken->as_int64()));
+    }
+    co_return co_await first_event(run);
 }
 
 Task<Result<void>> Context::make_ready(Sandbox& sandbox, Run& run) {
@@ -158,11 +223,6 @@ Task<Result<void>> Context::prepare(Sandbox& sandbox, Run& run) {
     co_return Result<void>{};
 }
 
-Task<void> Context::narrow(Sandbox& sandbox, Run& run, Narrowed wanted) {
-    const Result<void> held = co_await sandbox.narrowing()->hold(run.id(), wanted);
-    if (!held) run.end(EndReason::Error, "the run did not begin: " + held.error().message);
-}
-
 // Sends the run and waits for its first event. An interpreter that died between two runs is
 // replaced once.
 Task<Result<void>> Context::start(Sandbox& sandbox, Run& run) {
@@ -173,8 +233,8 @@ Task<Result<void>> Context::start(Sandbox& sandbox, Run& run) {
         const std::shared_ptr<AgentConnection> connection = agent_;
         set_guard(run.spec().timeout_ms);
         run.set_started_as(started_as_);
-        Result<void> sent =
-            co_await connection->send(FrameKind::Json, json::serialize(run_request(id_, run)));
+        Result<void> sent = co_await connection->send(
+            FrameKind::Json, json::serialize(run_request(id_, forget_, run)));
         if (!sent) co_return sent;
         Result<void> begun = co_await first_event(run);
         const bool missing = !begun && begun.error().kind == ErrorKind::NotFound;
@@ -233,7 +293,8 @@ Task<void> Context::stop(std::shared_ptr<Context> self, std::shared_ptr<Run> run
     }
     const std::shared_ptr<Sandbox> sandbox = self->sandbox_.lock();
     for (int attempt = 0; sandbox && attempt < kStopTries && !run->ended(); ++attempt) {
-        if (!self->agent_) {  // its files are being written, or the interpreter is being started
+        // Its files are being written, or the interpreter is being started.
+        if (!self->agent_ && !run->begun_before()) {
             run->end(reason, "the run was stopped before it began");
             co_return;
         }

@@ -21,8 +21,12 @@ class Sandbox;
 class Context : public std::enable_shared_from_this<Context> {
   public:
     Context(std::weak_ptr<Sandbox> sandbox, std::string language);
+    // One of a former server.
+    Context(std::weak_ptr<Sandbox> sandbox, std::string language, std::string id);
 
     const std::string& id() const { return id_; }
+    // Its interpreter lives already.
+    void set_ready(std::string started_as);
     // ResourceExhausted if limits::kRunQueueMax runs wait already.
     Result<void> check_room() const;
     void submit(std::shared_ptr<Run> run);
@@ -48,14 +52,16 @@ class Context : public std::enable_shared_from_this<Context> {
   private:
     static Task<void> work(std::shared_ptr<Context> self, std::shared_ptr<Sandbox> sandbox);
     Task<void> execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Run> run);
+    Task<Result<void>> begin(Sandbox& sandbox, Run& run);
+    Task<Result<void>> go_on_with(Sandbox& sandbox, Run& run);
     Task<Result<void>> make_ready(Sandbox& sandbox, Run& run);
     Task<Result<void>> write_files(Sandbox& sandbox, Run& run);
     Task<Result<void>> prepare(Sandbox& sandbox, Run& run);
-    Task<void> narrow(Sandbox& sandbox, Run& run, Narrowed wanted);
     Task<Result<void>> start(Sandbox& sandbox, Run& run);
     Task<Result<void>> follow(Run& run);
     Task<Result<void>> first_event(Run& run);
     void note_disk(Run& run) const;
+    void let_forget(const Sandbox& sandbox, const Run& run);
     void set_guard(int64_t after_ms);
     void settle(Sandbox& sandbox, Run& run, const Error& error);
 
@@ -68,6 +74,7 @@ class Context : public std::enable_shared_from_this<Context> {
     bool working_ = false;
     enum class Interpreter { None, Ready, Lost };
     Interpreter interpreter_ = Interpreter::None;
+    std::string forget_;            // the run whose events the agent need not keep any more
     std::string started_as_;        // how the interpreter came to life
     bool killed_ = false;           // the guard has asked for the sandbox's death
     int64_t guard_at_ = INT64_MAX;  // steady; moved by each phase of a run

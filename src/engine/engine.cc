@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kWatchPause{500};
 constexpr std::chrono::seconds kHousePause{10};
+// Clients wait so long for a new server to take over what the former one left.
+constexpr std::chrono::milliseconds kRecoveryTime{3'000};
 
 std::string database_of(const std::string& data) {
     return layout::join(layout::state_directory(data), "cloister.db");
@@ -43,20 +45,28 @@ Result<void> Engine::open() {
     sandboxes_ = std::make_shared<Sandboxes>(data_, store_, warden_);
     runs_ = std::make_shared<Runs>(store_);
     artifacts_ = std::make_shared<const Artifacts>(artifacts_of(data_));
-    TRY_OK(runs_->settle_left_over());
-    return store_->mark_all_sandboxes_dead(unix_ms());
+    recovery_ = std::make_shared<Recovery>(one_call_parts(), warden_);
+    return recovery_->load();
 }
 
 void Engine::start() {
     warden_->on_ended([weak = std::weak_ptr(sandboxes_)](const std::string& id) {
         if (const auto sandboxes = weak.lock()) sandboxes->on_ended(id);
     });
-    warden_->on_connected([weak = std::weak_ptr(sandboxes_)] {
-        if (const auto sandboxes = weak.lock()) spawn(Sandboxes::reconcile(sandboxes));
+    warden_->on_connected([weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (!self) return;
+        spawn(Recovery::run(self->recovery_));
+        spawn(Sandboxes::reconcile(self->sandboxes_));
     });
     warden_->start();
     spawn(keep_watch(shared_from_this()));
     spawn(keep_house(shared_from_this()));
+}
+
+Task<void> Engine::recovered() {
+    const auto self = shared_from_this();
+    co_await recovery_->wait(kRecoveryTime);
 }
 
 Task<void> Engine::keep_watch(std::shared_ptr<Engine> self) {
@@ -69,7 +79,8 @@ Task<void> Engine::keep_watch(std::shared_ptr<Engine> self) {
 Task<void> Engine::keep_house(std::shared_ptr<Engine> self) {
     const std::string database = database_of(self->data_);
     while (!self->stopped_) {
-        self->runs_->expire();
+        self->runs_->tidy();
+        self->sandboxes_->tidy();
         co_await self->artifacts_->expire();
         const Result<void> done =
             co_await on_worker([&database] { return store::checkpoint(database); });

@@ -3,6 +3,7 @@
 //
 //     auto engine = TRY(Engine::create(data));
 //     engine->start();                       // on the running loop
+//     co_await engine->recovered();          // before clients are let in
 //     …
 //     co_await engine->shut_down();
 //
@@ -16,6 +17,7 @@
 #include "engine/artifacts.h"
 #include "engine/keys.h"
 #include "engine/one_call.h"
+#include "engine/recovery.h"
 #include "engine/runs.h"
 #include "engine/sandboxes.h"
 #include "engine/warden_client.h"
@@ -25,11 +27,12 @@ namespace cloister::engine {
 
 class Engine : public std::enable_shared_from_this<Engine> {
   public:
-    // Opens the state under `data`. What a former server left running is settled: its runs end
-    // `sandbox_lost`, its sandboxes are dead.
+    // Opens the state under `data`.
     static Result<std::shared_ptr<Engine>> create(std::string data);
 
     void start();
+    // Until what a former server left is taken over; bounded, the rest goes on in the background.
+    Task<void> recovered();
     // Nothing new is taken from here on.
     void drain() { draining_ = true; }
     bool draining() const { return draining_; }
@@ -46,7 +49,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     Runs& runs() { return *runs_; }
     const Artifacts& artifacts() const { return *artifacts_; }
     WardenClient& warden() { return *warden_; }
-    OneCallParts one_call_parts() { return {sandboxes_, runs_, artifacts_}; }
+    OneCallParts one_call_parts() const { return {sandboxes_, runs_, artifacts_}; }
     bool quiet() const { return sandboxes_->live() == 0 && runs_->active() == 0; }
     int64_t started_at() const { return started_at_; }  // steady
 
@@ -65,6 +68,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     std::shared_ptr<Sandboxes> sandboxes_;
     std::shared_ptr<Runs> runs_;
     std::shared_ptr<const Artifacts> artifacts_;
+    std::shared_ptr<Recovery> recovery_;
     bool draining_ = false;
     bool stopped_ = false;
 };

@@ -461,39 +461,205 @@ TEST(Engine, AOneCallRunKeepsItsArtifactsAndNothingElse) {
     on_loop(one_call);
 }
 
-Task<void> restart(Checks&) {
-    const DataDirectory data;
-    std::string sandbox_id, run_id, ended_id, project;
-    {
-        const auto warden = FakeWarden::start(data.path());
-        const auto first = *Engine::create(data.path());
-        first->start();
-        while (!first->warden().base_template()) co_await sleep_for(std::chrono::milliseconds(1));
-        project = first->local_project();
-        const auto sandbox = *co_await first->sandboxes().create(project, {});
-        const auto ended = *first->runs().start(sandbox, RunSpec{.code = "print kept"});
-        co_await Bench::end_of(ended);
-        const auto run = *first->runs().start(sandbox, RunSpec{.code = "hang"});
-        co_await Bench::start_of(run);
-        std::tie(sandbox_id, run_id, ended_id) = std::tuple(sandbox->id(), run->id(), ended->id());
-        // As after kill -9: a second engine opens what the first one left in the database.
-        const auto second = *Engine::create(data.path());
-        EXPECT_EQ(second->local_project(), project);
-        const auto lost = second->runs().record(project, run_id);
-        EXPECT_EQ(lost->at("end_reason").as_string(), "sandbox_lost");
-        EXPECT_EQ(lost->at("state").as_string(), "ended");
-        const auto kept = second->runs().record(project, ended_id);
-        EXPECT_EQ(kept->at("stdout").as_object().at("text").as_string(), "kept");
-        EXPECT_EQ(json::serialize(*kept), json::serialize(ended->to_json(Detail::Whole)));
-        EXPECT_EQ(second->sandboxes().describe(project, sandbox_id)->state, SandboxState::Dead);
-        EXPECT_EQ(second->runs().record("other", run_id).error().kind, ErrorKind::NotFound);
-        co_await first->shut_down();
-        warden->stop();
-    }
-    co_await sleep_for(std::chrono::milliseconds(10));
+// --- A new server ---
+
+std::string lines(size_t count) {
+    std::string out;
+    for (size_t i = 0; i < count; ++i) out += std::to_string(i) + "\n";
+    return out;
 }
-TEST(Engine, ANewServerSettlesWhatTheOldOneLeft) {
-    on_loop(restart);
+
+Task<void> taken_over(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox({.env = {{"K", "V"}}, .metadata = {{"a", "b"}}});
+    const auto ended = bench.queue(sandbox, "print kept");
+    co_await Bench::end_of(ended);
+    const auto run = bench.queue(sandbox, "await 1000");
+    const auto waiting = bench.queue(sandbox, "print after");
+    while (run->log()->last() < 1001) co_await run->log()->changed().wait();
+    const std::vector<Event> before = all_events(*run);
+    co_await bench.restart();
+
+    Engine& engine = bench.engine();
+    const auto again = engine.sandboxes().find_running(bench.project(), sandbox->id());
+    EXPECT_TRUE(again);
+    EXPECT_EQ((*again)->spec().env.at("K"), "V");
+    EXPECT_EQ((*again)->spec().metadata.at("a"), "b");
+    EXPECT_EQ((*again)->created_ms(), sandbox->created_ms());
+    const auto same = engine.runs().find(bench.project(), run->id());
+    EXPECT_TRUE(same);
+    auto reader = same->log()->attach(500);  // of a client that had read so far
+    bench.agent_of(*sandbox).go();
+    co_await Bench::end_of(same);
+    EXPECT_EQ(reason_of(*same), "ok");
+    EXPECT_EQ(stdout_of(*same), lines(1000) + lines(1000));
+    EXPECT_EQ(same->to_json(Detail::Whole).at("started_as").as_string(), "forked");
+    const std::vector<Event> after = all_events(*same);
+    for (size_t i = 1; i < before.size(); ++i) {  // `started` tells what the record says now
+        EXPECT_EQ(after[i].number, before[i].number);
+        EXPECT_EQ(after[i].data, before[i].data);
+    }
+    EXPECT_EQ(reader.take(SIZE_MAX).front().number, 501U);
+    // What had waited was run, in the same interpreter.
+    const auto later = engine.runs().find(bench.project(), waiting->id());
+    co_await Bench::end_of(later);
+    EXPECT_EQ(stdout_of(*later), "after");
+    EXPECT_EQ(bench.agent_of(*sandbox).ran,
+              (std::vector<std::string>{"print kept", "await 1000", "print after"}));
+    EXPECT_EQ(bench.agent_of(*sandbox).prepared, 1U);
+    const auto kept = engine.runs().record(bench.project(), ended->id());
+    EXPECT_EQ(json::serialize(*kept), json::serialize(ended->to_json(Detail::Whole)));
+    co_await bench.stop();
+}
+TEST(Engine, ANewServerGoesOnWithWhatTheOldOneLeft) {
+    on_loop(taken_over);
+}
+
+Task<void> ended_in_the_gap(Checks& checks) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    const auto first = bench.queue(sandbox, "print known");
+    co_await Bench::end_of(first);
+    const auto run = bench.queue(sandbox, "await 10");
+    while (run->log()->last() < 11) co_await run->log()->changed().wait();
+    co_await bench.restart();
+    bench.agent_of(*sandbox).go();
+    const auto same = bench.engine().runs().find(bench.project(), run->id());
+    co_await Bench::end_of(same);
+    EXPECT_EQ(stdout_of(*same), lines(10) + lines(10));
+    const FakeAgent& agent = bench.agent_of(*sandbox);
+    EXPECT_FALSE(agent.runs.contains(first->id())) << "its end was stored";
+    EXPECT_TRUE(agent.runs.contains(run->id()));
+    co_await bench.restart();
+    EXPECT_FALSE(bench.engine().runs().find(bench.project(), run->id())) << "it has ended";
+    EXPECT_EQ(bench.engine().runs().active(), 0U);
+    const auto record = bench.engine().runs().record(bench.project(), run->id());
+    EXPECT_EQ(record->at("end_reason").as_string(), "ok");
+    for (int i = 0; i < 50 && !agent.runs.empty(); ++i) co_await checks.settle();
+    EXPECT_TRUE(agent.runs.empty()) << "its end was stored, too";
+    co_await bench.stop();
+}
+TEST(Engine, ARunThatEndedIsNotTakenOverAgain) {
+    on_loop(ended_in_the_gap);
+}
+
+Task<void> lost_while_away(Checks& checks) {
+    Bench bench;
+    co_await bench.start();
+    const auto gone = co_await bench.sandbox();
+    const auto mute = co_await bench.sandbox();
+    const auto lost = bench.queue(gone, "hang");
+    co_await Bench::start_of(lost);
+    const auto unknown = bench.queue(mute, "hang");
+    co_await Bench::start_of(unknown);
+    bench.warden()->agents.erase(gone->id());
+    bench.warden()->agents.at(mute->id())->die();  // the warden does not know it yet
+    const std::string stranger = new_id();
+    bench.warden()->agents[stranger] =
+        FakeAgent::start(layout::agent_socket(bench.data(), stranger));
+    co_await bench.restart();
+    for (const auto& run : {lost, unknown}) {
+        const auto record = bench.engine().runs().record(bench.project(), run->id());
+        EXPECT_EQ(record->at("state").as_string(), "ended");
+        EXPECT_EQ(record->at("end_reason").as_string(), "sandbox_lost");
+        EXPECT_TRUE(record->at("state_lost").as_bool());
+        EXPECT_NE(record->at("message").as_string().size(), 0U);
+        EXPECT_EQ(bench.engine().sandboxes().describe(bench.project(), run->place().sandbox)->state,
+                  SandboxState::Dead);
+    }
+    EXPECT_EQ(bench.engine().runs().record("other", lost->id()).error().kind, ErrorKind::NotFound);
+    for (int i = 0; i < 50 && !bench.warden()->agents.empty(); ++i) co_await checks.settle();
+    EXPECT_TRUE(bench.warden()->agents.empty()) << "also the one that no row knows";
+    co_await bench.stop();
+}
+TEST(Engine, WhatIsGoneWhenANewServerComesIsLost) {
+    on_loop(lost_while_away);
+}
+
+Task<void> being_taken_over(Checks& checks) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    bench.agent_of(*sandbox).mute = true;
+    const int64_t begun = steady_ms();
+    co_await bench.restart();
+    EXPECT_LT(steady_ms() - begun, 5'000) << "one that does not answer does not keep clients out";
+    const auto early = bench.engine().sandboxes().find_running(bench.project(), sandbox->id());
+    EXPECT_EQ(early.error().kind, ErrorKind::Unavailable);
+    const auto other = co_await bench.sandbox();
+    co_await Bench::end_of(bench.queue(other, "print 1"));
+    for (int i = 0; i < 600 && bench.engine().sandboxes().live() > 1; ++i) co_await checks.settle();
+    EXPECT_EQ(bench.engine().sandboxes().find_running(bench.project(), sandbox->id()).error().kind,
+              ErrorKind::NotFound);
+    co_await bench.stop();
+}
+TEST(Engine, AnAgentThatDoesNotAnswerANewServerIsGivenUp) {
+    on_loop(being_taken_over);
+}
+
+Task<void> one_call_over_restart(Checks& checks) {
+    Bench bench;
+    co_await bench.start();
+    const auto call = co_await start_one_call(bench.engine().one_call_parts(), bench.project(), {},
+                                              RunSpec{.code = "await 3"});
+    EXPECT_TRUE(call);
+    while (call->run->log()->last() < 4) co_await call->run->log()->changed().wait();
+    co_await bench.restart();
+    bench.agent_of(*call->sandbox).go();
+    const auto same = bench.engine().runs().find(bench.project(), call->run->id());
+    co_await Bench::end_of(same);
+    EXPECT_EQ(stdout_of(*same), lines(3) + lines(3));
+    for (int i = 0; i < 100 && bench.engine().sandboxes().live() > 0; ++i) co_await checks.settle();
+    EXPECT_TRUE(bench.warden()->agents.empty());
+    co_await bench.stop();
+}
+TEST(Engine, AOneCallSandboxDiesAfterItsRunAlsoOverARestart) {
+    on_loop(one_call_over_restart);
+}
+
+Task<void> artifacts_over_restart(Checks& checks) {
+    Bench bench;
+    co_await bench.start();
+    RunSpec spec{.code = "file /home/user/made.txt"};
+    spec.files = {{.path = "/home/user/made.txt", .bytes = "kept bytes"}};
+    // Killed between the end of the run and the copying of what it made.
+    const auto sandbox = co_await bench.sandbox({.life = SandboxSpec::Life::OneRun});
+    const auto run = bench.queue(sandbox, std::move(spec));
+    co_await Bench::end_of(run);
+    co_await bench.restart();
+    for (int i = 0; i < 100 && bench.engine().sandboxes().live() > 0; ++i) co_await checks.settle();
+    EXPECT_TRUE(bench.warden()->agents.empty());
+    auto file = co_await bench.engine().artifacts().open(run->id(), 0);
+    EXPECT_TRUE(file);
+    EXPECT_EQ(*co_await file->next(), "kept bytes");
+    co_await bench.stop();
+}
+TEST(Engine, ArtifactsOfAOneCallRunAreKeptOverARestart) {
+    on_loop(artifacts_over_restart);
+}
+
+Task<void> stdin_over_restart(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    RunSpec spec{.code = "await 1"};
+    spec.stdin_mode = StdinMode::Text;
+    spec.stdin_text = "abcdef";
+    const auto run = bench.queue(sandbox, std::move(spec));
+    co_await Bench::start_of(run);
+    bench.agent_of(*sandbox).stdin_bytes = 4;
+    co_await bench.restart();
+    const auto same = bench.engine().runs().find(bench.project(), run->id());
+    co_await Bench::start_of(same);
+    bench.agent_of(*sandbox).go();
+    co_await Bench::end_of(same);
+    EXPECT_EQ(bench.agent_of(*sandbox).stdin_later, "ef");
+    co_await bench.stop();
+}
+TEST(Engine, StdinGoesOnWhereItWas) {
+    on_loop(stdin_over_restart);
 }
 
 Task<void> old_runs(Checks&) {

@@ -10,33 +10,39 @@ namespace {
 
 // A file that cannot be kept (removed meanwhile, too large) is only left out: its URL answers 404
 // and says so.
-Task<void> keep_artifacts(const Artifacts& artifacts, const Sandbox& sandbox, const Run& run) {
+Task<void> keep_artifacts(const Artifacts& artifacts, const Sandbox& sandbox,
+                          const Listed& listed) {
     uint64_t left = limits::kArtifactKeepBytes;
-    for (size_t index = 0; index < run.end_value().artifacts.size(); ++index) {
-        const Artifact& listed = run.end_value().artifacts[index];
-        if (listed.size > left) continue;
-        Result<OpenFile> file = co_await read_file(sandbox.agent_socket(), listed.path);
+    for (size_t index = 0; index < listed.files.size(); ++index) {
+        if (listed.files[index].size > left) continue;
+        Result<OpenFile> file =
+            co_await read_file(sandbox.agent_socket(), listed.files[index].path);
         if (!file) continue;
-        const auto size = co_await artifacts.keep(run.id(), index, std::move(*file), left);
+        const auto size = co_await artifacts.keep(listed.run, index, std::move(*file), left);
         if (size) left -= *size;
     }
 }
 
-Task<void> finish(OneCallParts parts, std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Run> run) {
-    {
-        const Sandbox::Use use(sandbox);
-        while (!run->ended()) co_await run->end_signal().wait();
-        if (!sandbox->death()) co_await keep_artifacts(*parts.artifacts, *sandbox, *run);
-    }
+}  // namespace
+
+Task<void> finish_one_call(OneCallParts parts, OneCall call) {
+    const Sandbox::Use use(call.sandbox);
+    while (!call.run->ended()) co_await call.run->end_signal().wait();
+    Listed listed{.run = call.run->id(), .files = call.run->end_value().artifacts};
+    co_await end_one_call(std::move(parts), call.sandbox, std::move(listed));
+}
+
+Task<void> end_one_call(OneCallParts parts, std::shared_ptr<Sandbox> sandbox, Listed listed) {
+    const Sandbox::Use use(sandbox);
+    if (!sandbox->death()) co_await keep_artifacts(*parts.artifacts, *sandbox, listed);
     co_await Sandboxes::destroy(
         parts.sandboxes, sandbox,
         {.reason = EndReason::Cancelled, .message = "its only run has ended"});
 }
 
-}  // namespace
-
 Task<Result<OneCall>> start_one_call(OneCallParts parts, std::string project, SandboxSpec sandbox,
                                      RunSpec run) {
+    sandbox.life = SandboxSpec::Life::OneRun;
     const auto made = co_await parts.sandboxes->create(std::move(project), std::move(sandbox));
     if (!made) co_return made.error();
     const auto started = parts.runs->start(*made, std::move(run));
@@ -45,8 +51,9 @@ Task<Result<OneCall>> start_one_call(OneCallParts parts, std::string project, Sa
                                     {.message = "its run could not be started"});
         co_return started.error();
     }
-    spawn(finish(parts, *made, *started));
-    co_return OneCall{.run = *started, .sandbox = *made};
+    OneCall call{.run = *started, .sandbox = *made};
+    spawn(finish_one_call(parts, call));
+    co_return call;
 }
 
 }  // namespace cloister::engine

@@ -4,11 +4,13 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/artifacts.h"
 #include "engine/runs.h"
 #include "engine/sandboxes.h"
+#include "wire/run_end.h"
 
 namespace cloister::engine {
 
@@ -25,5 +27,16 @@ struct OneCall {
 
 Task<Result<OneCall>> start_one_call(OneCallParts parts, std::string project, SandboxSpec sandbox,
                                      RunSpec run);
+
+// What start_one_call has going on in the background, for a new server: waits for the run's end,
+// then as below.
+Task<void> finish_one_call(OneCallParts parts, OneCall call);
+// Files that an ended run has listed.
+struct Listed {
+    std::string run;
+    std::vector<Artifact> files;
+};
+// Keeps them, destroys the sandbox.
+Task<void> end_one_call(OneCallParts parts, std::shared_ptr<Sandbox> sandbox, Listed listed);
 
 }  // namespace cloister::engine

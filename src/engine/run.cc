@@ -1,5 +1,6 @@
 #include "engine/run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/ids.h"
@@ -39,6 +40,12 @@ json::object object_of(const json::object& event, std::string_view name) {
     return value != nullptr && value->is_object() ? value->as_object() : json::object();
 }
 
+// When an event happened by the word of the agent, as far as that can be: since `earliest`.
+int64_t moment_in(const json::object& event, int64_t earliest) {
+    const int64_t now = unix_ms(), said = int_of(event, "at_ms");
+    return said == 0 ? now : std::clamp(said, std::min(earliest, now), now);
+}
+
 // What a display or result shows, without fields that we do not know.
 json::object shown_of(const json::object& event) {
     json::object out{{"data", object_of(event, "data")},
@@ -60,12 +67,17 @@ json::array lines_of(const json::object& event, std::string_view name) {
 
 }  // namespace
 
-Run::Run(Place place, RunSpec spec, std::function<void(Run&)> keep)
-    : id_(new_id()),
+Run::Run(Place place, RunSpec spec, Keep keep)
+    : Run({.id = new_id(), .created_ms = unix_ms()}, std::move(place), std::move(spec),
+          std::move(keep)) {}
+
+Run::Run(Former former, Place place, RunSpec spec, Keep keep)
+    : id_(std::move(former.id)),
       place_(std::move(place)),
+      begun_before_(former.begun == Begun::Yes),
       spec_(std::move(spec)),
       keep_(std::move(keep)),
-      created_ms_(unix_ms()),
+      created_ms_(former.created_ms),
       queued_at_(steady_ms()) {}
 
 void Run::begin() {
@@ -87,6 +99,10 @@ void Run::add_step(std::string_view action) {
                                                       {"after_ms", unix_ms() - started_ms_}}));
 }
 
+void Run::skip_stdin(size_t bytes) {
+    spec_.stdin_text.erase(0, std::min(bytes, spec_.stdin_text.size()));
+}
+
 Result<void> Run::accept(const Frame& frame) {
     switch (frame.kind) {
         case FrameKind::Stdout:
@@ -106,11 +122,12 @@ Result<void> Run::accept(const Frame& frame) {
 
 Result<void> Run::accept_event(const json::object& event) {
     const std::string_view type = text_of(event, "event");
-    if (type == "started") on_started();
+    if (type == "started") on_started(event);
     if (type == "display" || type == "result" || type == "display_update") on_shown(type, event);
     if (type == "clear_output") on_clear(event);
     if (type == "error") on_error(event);
     if (type == "step") on_step(event);
+    if (type == "lost") on_lost(event);
     if (type == "ended") return on_ended(event);
     return {};
 }
@@ -125,10 +142,11 @@ void Run::append_text(OutputStream stream, const std::string& text) {
                  "{\"text\":" + json::serialize(json::string_view(text)) + "}", text.size());
 }
 
-void Run::on_started() {
+void Run::on_started(const json::object& event) {
     if (state_ != RunState::Queued) return;
     state_ = RunState::Running;
-    started_ms_ = unix_ms();
+    started_ms_ = moment_in(event, created_ms_);
+    if (begun_before_) begun_at_ = queued_at_ + started_ms_ - created_ms_;
     log_->append("started", json::serialize(json::object{{"run", to_json(Detail::WithoutOutput)}}));
 }
 
@@ -168,8 +186,16 @@ void Run::on_step(const json::object& event) {
     log_->append("step", json::serialize(step));
 }
 
+void Run::on_lost(const json::object& event) {
+    const json::object dropped{{"events", int_of(event, "events")},
+                               {"bytes", int_of(event, "bytes")}};
+    log_->append("dropped", json::serialize(dropped));
+    output_.lose(static_cast<uint64_t>(std::max<int64_t>(int_of(event, "bytes"), 0)));
+}
+
 Result<void> Run::on_ended(const json::object& event) {
     RunEnd value = TRY(decode_run_end(event));
+    said_end_ms_ = moment_in(event, std::max(started_ms_, created_ms_));
     if (const int64_t count = int_of(event, "execution_count"); count > 0) execution_count_ = count;
     end(std::move(value));
     return {};
@@ -193,10 +219,10 @@ void Run::end(RunEnd value) {
         if (end_.message.empty()) end_.message = state_lost_why_;
     }
     state_ = RunState::Ended;
-    ended_ms_ = unix_ms();
+    ended_ms_ = said_end_ms_ == 0 ? unix_ms() : said_end_ms_;
     stdin_->close();
     spec_ = RunSpec{.language = spec_.language};  // code and files are not needed any more
-    if (keep_) std::exchange(keep_, nullptr)(*this);
+    if (keep_) kept_ = std::exchange(keep_, nullptr)(*this);
     log_->append("ended", json::serialize(to_json(Detail::WithoutOutput)));
     log_->close();
     end_signal_.notify_all();
@@ -230,11 +256,12 @@ void Run::add_times(json::object& run) const {
     metrics["disk_age_ms"] = *disk_age_ms_;
 }
 
-json::object lost_record(json::object record, int64_t now_ms) {
-    RunEnd lost{.reason = EndReason::SandboxLost};
-    lost.message = "the service stopped while the run was not ended: run it again";
-    lost.state_lost = true;
-    add_run_end(record, lost);
+json::object ended_record(json::object record, EndReason reason, std::string message,
+                          int64_t now_ms) {
+    RunEnd end{.reason = reason};
+    end.message = std::move(message);
+    end.state_lost = reason == EndReason::SandboxLost;
+    add_run_end(record, end);
     record["state"] = "ended";
     record["ended_at"] = rfc3339(now_ms);
     return record;

@@ -67,9 +67,18 @@ class Run : public std::enable_shared_from_this<Run> {
     struct Place {
         std::string project, sandbox, context;
     };
-    // `keep` is called once, when the run has ended and before anybody hears of it: it stores the
-    // record.
-    Run(Place place, RunSpec spec, std::function<void(Run&)> keep);
+    // Stores the record; called once, when the run has ended and before anybody hears of it.
+    // Answers whether that worked.
+    using Keep = std::function<bool(Run&)>;
+    Run(Place place, RunSpec spec, Keep keep);
+    // A run of a former server.
+    enum class Begun { No, Yes };
+    struct Former {
+        std::string id;
+        int64_t created_ms = 0;
+        Begun begun = Begun::No;  // Yes: the agent has its events, from the first one on
+    };
+    Run(Former former, Place place, RunSpec spec, Keep keep);
 
     const std::string& id() const { return id_; }
     const Place& place() const { return place_; }
@@ -77,6 +86,10 @@ class Run : public std::enable_shared_from_this<Run> {
     RunState state() const { return state_; }
     bool ended() const { return state_ == RunState::Ended; }
     int64_t created_ms() const { return created_ms_; }
+    bool begun_before() const { return begun_before_; }
+    // Whether the record of its end has been stored.
+    bool kept() const { return kept_; }
+    void set_kept() { kept_ = true; }
     const std::shared_ptr<RunLog>& log() const { return log_; }
     const std::shared_ptr<RunStdin>& input() const { return stdin_; }
     Signal& end_signal() { return end_signal_; }
@@ -96,6 +109,8 @@ class Run : public std::enable_shared_from_this<Run> {
     void set_disk(uint64_t bytes, int64_t age_ms);
     // A step of stopping the run that was not the agent's.
     void add_step(std::string_view action);
+    // So much of RunSpec::stdin_text has reached the agent before.
+    void skip_stdin(size_t bytes);
     // Takes one frame of the agent; an error means that the agent cannot be trusted any more.
     Result<void> accept(const Frame& frame);
     // Ends the run; nothing if it has ended before.
@@ -106,18 +121,21 @@ class Run : public std::enable_shared_from_this<Run> {
     Result<void> accept_event(const json::object& event);
     void write(OutputStream stream, std::string_view bytes);
     void append_text(OutputStream stream, const std::string& text);
-    void on_started();
+    void on_started(const json::object& event);
     void on_shown(std::string_view type, const json::object& event);
     void on_clear(const json::object& event);
     void on_error(const json::object& event);
     void on_step(const json::object& event);
+    void on_lost(const json::object& event);
     Result<void> on_ended(const json::object& event);
     void add_times(json::object& run) const;
 
     const std::string id_;
     const Place place_;
+    const bool begun_before_;
     RunSpec spec_;
-    std::function<void(Run&)> keep_;
+    Keep keep_;
+    bool kept_ = false;
     RunState state_ = RunState::Queued;
     std::shared_ptr<RunLog> log_ = std::make_shared<RunLog>();
     std::shared_ptr<RunStdin> stdin_ = std::make_shared<RunStdin>();
@@ -125,6 +143,7 @@ class Run : public std::enable_shared_from_this<Run> {
     RunOutput output_;
     RunEnd end_;
     int64_t created_ms_, started_ms_ = 0, ended_ms_ = 0;  // since the epoch
+    int64_t said_end_ms_ = 0;                             // when it ended, by the agent's word
     int64_t queued_at_, begun_at_ = 0;                    // steady
     int64_t start_ms_ = 0;
     int64_t execution_count_ = 0;
@@ -134,7 +153,8 @@ class Run : public std::enable_shared_from_this<Run> {
     std::optional<int64_t> disk_age_ms_;  // nothing: nobody has looked
 };
 
-// The record of a run that was not ended when its server died, as it ends at the next start.
-json::object lost_record(json::object record, int64_t now_ms);
+// The record of a run that a former server left, ended for that reason without having been seen.
+json::object ended_record(json::object record, EndReason reason, std::string message,
+                          int64_t now_ms);
 
 }  // namespace cloister::engine

@@ -65,6 +65,16 @@ std::vector<std::string> limits_of(const json::object& event) {
     return out;
 }
 
+json::array artifacts_json(const std::vector<Artifact>& artifacts) {
+    json::array out;
+    for (const Artifact& file : artifacts) {
+        out.push_back({{"path", file.path}, {"size", file.size}, {"mime", mime_of(file.path)}});
+    }
+    return out;
+}
+
+}  // namespace
+
 std::vector<Artifact> artifacts_of(const json::object& event) {
     std::vector<Artifact> out;
     for (const json::value& entry : list_of(event, "artifacts")) {
@@ -78,16 +88,6 @@ std::vector<Artifact> artifacts_of(const json::object& event) {
     }
     return out;
 }
-
-json::array artifacts_json(const std::vector<Artifact>& artifacts) {
-    json::array out;
-    for (const Artifact& file : artifacts) {
-        out.push_back({{"path", file.path}, {"size", file.size}, {"mime", mime_of(file.path)}});
-    }
-    return out;
-}
-
-}  // namespace
 
 Result<RunEnd> decode_run_end(const json::object& event) {
     const std::string word = text_of(event, "reason", kLimitNameMax);

@@ -10,12 +10,13 @@ namespace {
 
 // What an event costs beside its data: so that many tiny ones are bounded too.
 constexpr size_t kEventOverhead = 64;
+constexpr uint64_t kEventNumberMax = UINT64_MAX / 2;
 constexpr size_t kLeftMax = 65'536;  // events that left the ring and whose place is still known
 
 }  // namespace
 
 RunLog::Reader::Reader(std::shared_ptr<RunLog> log, uint64_t after)
-    : log_(std::move(log)), after_(std::min(after, log_->last())) {
+    : log_(std::move(log)), after_(std::min(after, kEventNumberMax)) {
     log_->readers_.push_back(this);
 }
 
@@ -34,6 +35,8 @@ RunLog::Reader::~Reader() {
 std::vector<Event> RunLog::Reader::take(size_t max_bytes) const {
     std::vector<Event> out;
     uint64_t number = after_ + 1;
+    // A run that was taken over may end earlier than its reader knows it: of the end it must hear.
+    if (log_->closed_ && after_ > log_->last()) number = log_->last();
     if (number < log_->first_) {
         out.push_back(log_->dropped_before(log_->first_, after_));
         number = log_->first_;

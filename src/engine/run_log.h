@@ -61,6 +61,8 @@ class RunLog : public std::enable_shared_from_this<RunLog> {
     bool closed() const { return closed_; }
     uint64_t last() const { return first_ + events_.size() - 1; }
 
+    // `after`: the number of the last event that the reader has. It may be one that is still to
+    // come here, when a new server is given the events of a run again.
     Reader attach(uint64_t after) { return Reader(shared_from_this(), after); }
     // Waits while an attached reader is too far behind.
     Task<void> room();

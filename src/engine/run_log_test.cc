@@ -96,5 +96,33 @@ TEST(RunLog, AHurriedRunDoesNotWait) {
     on_loop(hurrying);
 }
 
+Task<void> reader_ahead(Checks&) {
+    const auto log = std::make_shared<RunLog>();
+    RunLog::Reader reader = log->attach(2);  // it has two events from an earlier server
+    EXPECT_FALSE(log->held_back());
+    log->append("stdout", "1");
+    log->append("stdout", "2");
+    EXPECT_TRUE(reader.take(SIZE_MAX).empty());
+    log->append("stdout", "3");
+    const auto events = reader.take(SIZE_MAX);
+    EXPECT_EQ(events.size(), 1U);
+    EXPECT_EQ(events.front().data, "3");
+    RunLog::Reader far = log->attach(UINT64_MAX);
+    log->append("stdout", std::string(2 * kReaderLagMax, 'x'));
+    reader.done(reader.take(SIZE_MAX));
+    EXPECT_TRUE(far.take(SIZE_MAX).empty());
+    EXPECT_FALSE(log->held_back());
+    log->append("ended", "{}");
+    log->close();
+    const auto last = far.take(SIZE_MAX);
+    EXPECT_EQ(numbers(last), (std::vector<uint64_t>{5}));
+    far.done(last);
+    EXPECT_TRUE(far.take(SIZE_MAX).empty());
+    co_return;
+}
+TEST(RunLog, AReaderFromAnEarlierServerGetsNoEventTwice) {
+    on_loop(reader_ahead);
+}
+
 }  // namespace
 }  // namespace cloister::engine

@@ -10,8 +10,10 @@ namespace {
 
 constexpr size_t kResultOverhead = 256;  // so that many tiny results are bounded too
 
-json::object output_json(const Capture& kept, uint64_t bytes) {
-    return {{"text", kept.text()}, {"bytes", bytes}, {"omitted_bytes", kept.omitted_bytes()}};
+json::object output_json(const Capture& kept, uint64_t bytes, uint64_t lost) {
+    return {{"text", kept.text()},
+            {"bytes", bytes + lost},
+            {"omitted_bytes", kept.omitted_bytes() + lost}};
 }
 
 size_t size_of(const json::object& content) {
@@ -45,6 +47,12 @@ std::string RunOutput::finish(OutputStream stream) {
     std::string text = target.text.finish();
     target.kept.append(text);
     return text;
+}
+
+void RunOutput::lose(uint64_t bytes) {
+    lost_bytes_ += bytes;
+    out_.kept.append(
+        fmt::format("\n[… {} bytes were lost here: the sandbox had no room for them …]\n", bytes));
 }
 
 void RunOutput::show(Kind kind, json::object content) {
@@ -85,8 +93,8 @@ void RunOutput::clear_displays() {
 }
 
 void RunOutput::add_streams_to(json::object& run) const {
-    run["stdout"] = output_json(out_.kept, out_.bytes);
-    run["stderr"] = output_json(err_.kept, err_.bytes);
+    run["stdout"] = output_json(out_.kept, out_.bytes, lost_bytes_);
+    run["stderr"] = output_json(err_.kept, err_.bytes, 0);
     json::array results(results_.begin(), results_.end());
     if (results_left_out_ > 0) results.push_back(left_out_note(results_left_out_));
     run["results"] = std::move(results);

@@ -25,6 +25,9 @@ class RunOutput {
     // What still waited for its rest.
     std::string finish(OutputStream stream);
 
+    // So many bytes of the output came to nobody.
+    void lose(uint64_t bytes);
+
     enum class Kind { Display, Result };
     void show(Kind kind, json::object content);  // content: data, metadata, display_id?
     void update(const json::object& content);    // replaces what was shown under that display_id
@@ -47,6 +50,7 @@ class RunOutput {
     void clear_displays();
 
     Stream out_, err_;
+    uint64_t lost_bytes_ = 0;
     std::vector<json::object> results_;
     size_t results_bytes_ = 0;
     uint64_t results_left_out_ = 0;

@@ -4,15 +4,22 @@
 
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "engine/run_spec_json.h"
 
 namespace cloister::engine {
 namespace {
 
 std::string key_of(std::string_view project, std::string_view id) {
     return fmt::format("{}/{}", project, id);
+}
+
+std::string text_in(const json::object& record, std::string_view name) {
+    const json::value* value = record.if_contains(name);
+    return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
 }
 
 // The record as it is stored. Results that would make it too large for the database are left out,
@@ -35,18 +42,28 @@ Result<std::shared_ptr<Run>> Runs::start(const std::shared_ptr<Sandbox>& sandbox
     TRY_OK(context->check_room());
     Run::Place place{
         .project = sandbox->project(), .sandbox = sandbox->id(), .context = context->id()};
-    auto run = std::make_shared<Run>(std::move(place), std::move(spec),
-                                     [weak = weak_from_this()](Run& ended) {
-                                         if (const auto self = weak.lock()) self->keep(ended);
-                                     });
+    auto run = std::make_shared<Run>(std::move(place), std::move(spec), keeper());
     TRY_OK(store_->add_run({.project = run->place().project,
                             .id = run->id(),
-                            .record = json::serialize(run->to_json(Detail::WithoutOutput))},
-                           run->created_ms()));
+                            .record = json::serialize(run->to_json(Detail::WithoutOutput)),
+                            .spec = spec_text(run->spec()),
+                            .created_ms = run->created_ms()}));
+    failpoint("cloisterd:after_run_row");
+    context->submit(enter(run));
+    return run;
+}
+
+std::shared_ptr<Run> Runs::enter(std::shared_ptr<Run> run) {
     runs_.emplace(key_of(run->place().project, run->id()), run);
     ++active_;
-    context->submit(run);
     return run;
+}
+
+Run::Keep Runs::keeper() {
+    return [weak = weak_from_this()](Run& ended) {
+        const auto self = weak.lock();
+        return self && self->keep(ended);
+    };
 }
 
 std::shared_ptr<Run> Runs::find(std::string_view project, std::string_view id) const {
@@ -66,15 +83,32 @@ Result<json::object> Runs::record(std::string_view project, std::string_view id)
         row->record);  // it may hold displays, nested as deeply as an agent may send
 }
 
-void Runs::keep(Run& run) {
-    const store::RunRow row{
-        .project = run.place().project, .id = run.id(), .record = record_text(run)};
-    const Result<void> stored = store_->end_run(row, unix_ms());
-    if (!stored) log_error("a run's end was not stored", {{"error", stored.error().message}});
+bool Runs::keep(Run& run) {
+    const Result<void> stored = store_end(run);
+    if (!stored) {
+        log_error("a run's end was not stored yet", {{"error", stored.error().message}});
+        unstored_.push_back(run.shared_from_this());
+    }
+    failpoint("cloisterd:after_end_row");
     --active_;
     ended_.push_back(run.shared_from_this());
     ended_bytes_ += run.kept_bytes();
     forget_oldest();
+    return stored.has_value();
+}
+
+Result<void> Runs::store_end(const Run& run) {
+    return store_->end_run(
+        {.project = run.place().project, .id = run.id(), .record = record_text(run), .spec = {}},
+        unix_ms());
+}
+
+void Runs::store_again() {
+    while (!unstored_.empty()) {
+        if (!store_end(*unstored_.front())) return;
+        unstored_.front()->set_kept();
+        unstored_.pop_front();
+    }
 }
 
 void Runs::forget_oldest() {
@@ -88,13 +122,35 @@ void Runs::forget_oldest() {
     }
 }
 
-Result<void> Runs::settle_left_over() {
-    for (store::RunRow& row : TRY(store_->unended_runs())) {
-        const json::object record = lost_record(TRY(parse_agent_object(row.record)), unix_ms());
-        row.record = json::serialize(record);
-        TRY_OK(store_->end_run(row, unix_ms()));
-    }
-    return {};
+// --- Runs that a former server left without an end ---
+
+Result<std::vector<store::RunRow>> Runs::left_over() const {
+    return store_->unended_runs();
+}
+
+Result<std::shared_ptr<Run>> Runs::take_over(const std::shared_ptr<Sandbox>& sandbox,
+                                             const store::RunRow& row, Run::Begun begun) {
+    RunSpec spec = TRY(spec_from(row.spec));
+    const std::string context_id = text_in(TRY(parse_agent_object(row.record)), "context_id");
+    const auto context = sandbox->restore_context(spec.language, context_id);
+    if (!context) return make_error(ErrorKind::NotFound, "its interpreter is gone");
+    auto run = std::make_shared<Run>(
+        Run::Former{.id = row.id, .created_ms = row.created_ms, .begun = begun},
+        Run::Place{.project = row.project, .sandbox = sandbox->id(), .context = context_id},
+        std::move(spec), keeper());
+    context->submit(enter(run));
+    return run;
+}
+
+Result<void> Runs::end_left_over(store::RunRow row, const Death& death) {
+    row.record = json::serialize(
+        ended_record(TRY(parse_agent_object(row.record)), death.reason, death.message, unix_ms()));
+    return store_->end_run(row, unix_ms());
+}
+
+void Runs::tidy() {
+    store_again();
+    expire();
 }
 
 void Runs::expire() {

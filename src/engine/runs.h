@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/run.h"
@@ -28,17 +29,29 @@ class Runs : public std::enable_shared_from_this<Runs> {
     Result<json::object> record(std::string_view project, std::string_view id) const;
     size_t active() const { return active_; }
 
-    // Runs that a former server left without an end: they end `sandbox_lost`.
-    Result<void> settle_left_over();
-    void expire();
+    // --- Runs that a former server left without an end ---
+    Result<std::vector<store::RunRow>> left_over() const;  // in the order in which they came
+    // Goes on with it in its context, or begins it. NotFound if the context cannot be made again.
+    Result<std::shared_ptr<Run>> take_over(const std::shared_ptr<Sandbox>& sandbox,
+                                           const store::RunRow& row, Run::Begun begun);
+    Result<void> end_left_over(store::RunRow row, const Death& death);
+
+    // Ends that could not be stored are tried again; old records go.
+    void tidy();
 
   private:
-    void keep(Run& run);
+    std::shared_ptr<Run> enter(std::shared_ptr<Run> run);
+    Run::Keep keeper();
+    bool keep(Run& run);
+    Result<void> store_end(const Run& run);
+    void store_again();
+    void expire();
     void forget_oldest();
 
     const std::shared_ptr<store::Store> store_;
     std::unordered_map<std::string, std::shared_ptr<Run>> runs_;  // by project/id
     std::deque<std::shared_ptr<Run>> ended_;                      // oldest first
+    std::deque<std::shared_ptr<Run>> unstored_;                   // ended ones
     size_t ended_bytes_ = 0;
     size_t active_ = 0;
 };

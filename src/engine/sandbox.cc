@@ -20,15 +20,14 @@ std::string_view to_string(SandboxState state) {
     return "dead";
 }
 
-Sandbox::Sandbox(std::string project, std::string id, SandboxSpec spec, std::string agent_socket,
+Sandbox::Sandbox(Name name, SandboxSpec spec, int64_t created_ms, std::string agent_socket,
                  std::shared_ptr<Narrowing> narrowing,
                  std::function<void(std::shared_ptr<Sandbox>, Death)> lost)
-    : project_(std::move(project)),
-      id_(std::move(id)),
+    : name_(std::move(name)),
       spec_(std::move(spec)),
       agent_socket_(std::move(agent_socket)),
       narrowing_(std::move(narrowing)),
-      created_ms_(unix_ms()),
+      created_ms_(created_ms),
       lost_(std::move(lost)),
       last_used_(steady_ms()) {}
 
@@ -36,6 +35,13 @@ std::shared_ptr<Context> Sandbox::context(const std::string& language) {
     std::shared_ptr<Context>& slot = contexts_[language];
     if (!slot) slot = std::make_shared<Context>(weak_from_this(), language);
     return slot;
+}
+
+std::shared_ptr<Context> Sandbox::restore_context(const std::string& language,
+                                                  const std::string& id) {
+    std::shared_ptr<Context>& slot = contexts_[language];
+    if (!slot) slot = std::make_shared<Context>(weak_from_this(), language, id);
+    return slot->id() == id ? slot : nullptr;
 }
 
 std::shared_ptr<Context> Sandbox::find_context(std::string_view id) const {

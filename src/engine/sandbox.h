@@ -28,8 +28,10 @@ struct SandboxSpec {
     StringMap env;
     StringMap metadata;
     int64_t idle_timeout_seconds = limits::kSandboxIdleDefaultMs / 1000;
+    enum class Life { UntilIdle, OneRun } life = Life::UntilIdle;
 };
 
+// Creating: also while a new server asks what goes on in a sandbox of a former one.
 enum class SandboxState { Creating, Running, Dead };
 std::string_view to_string(SandboxState state);
 
@@ -41,13 +43,16 @@ struct Death {
 
 class Sandbox : public std::enable_shared_from_this<Sandbox> {
   public:
+    struct Name {
+        std::string project, id;
+    };
     // `lost` is called once if the sandbox turns out to be gone.
-    Sandbox(std::string project, std::string id, SandboxSpec spec, std::string agent_socket,
+    Sandbox(Name name, SandboxSpec spec, int64_t created_ms, std::string agent_socket,
             std::shared_ptr<Narrowing> narrowing,
             std::function<void(std::shared_ptr<Sandbox>, Death)> lost);
 
-    const std::string& project() const { return project_; }
-    const std::string& id() const { return id_; }
+    const std::string& project() const { return name_.project; }
+    const std::string& id() const { return name_.id; }
     const SandboxSpec& spec() const { return spec_; }
     uint64_t number() const { return number_; }  // in the order of creation
     void set_number(uint64_t number) { number_ = number; }
@@ -66,6 +71,8 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     void set_disk(Disk disk) { disk_ = disk; }
 
     std::shared_ptr<Context> context(const std::string& language);
+    // The one with that id, which a former server has made; null if another has its place.
+    std::shared_ptr<Context> restore_context(const std::string& language, const std::string& id);
     // The context of this sandbox with that id, or null.
     std::shared_ptr<Context> find_context(std::string_view id) const;
     size_t runs() const;
@@ -98,7 +105,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     int64_t take_create_ms() { return std::exchange(create_ms_, 0); }
 
   private:
-    const std::string project_, id_;
+    const Name name_;
     const SandboxSpec spec_;
     const std::string agent_socket_;
     const std::shared_ptr<Narrowing> narrowing_;

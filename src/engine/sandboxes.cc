@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/time.h"
@@ -22,13 +23,13 @@ std::string key_of(std::string_view project, std::string_view id) {
     return fmt::format("{}/{}", project, id);
 }
 
-std::string metadata_json(const StringMap& metadata) {
+std::string map_text(const StringMap& map) {
     json::object out;
-    for (const auto& [name, value] : metadata) out[name] = value;
+    for (const auto& [name, value] : map) out[name] = value;
     return json::serialize(out);
 }
 
-StringMap metadata_from(const std::string& text) {
+StringMap map_from(const std::string& text) {
     StringMap out;
     const Result<json::object> object = parse_object(text);
     if (!object) return out;
@@ -48,20 +49,28 @@ store::SandboxRow row_of(const Sandbox& sandbox) {
             .memory_mb = static_cast<int64_t>(spec.memory_mb),
             .disk_mb = static_cast<int64_t>(spec.disk_mb),
             .idle_timeout_seconds = spec.idle_timeout_seconds,
-            .metadata = metadata_json(spec.metadata),
-            .created_ms = sandbox.created_ms()};
+            .metadata = map_text(spec.metadata),
+            .created_ms = sandbox.created_ms(),
+            .env = map_text(spec.env),
+            .one_run = spec.life == SandboxSpec::Life::OneRun ? 1 : 0};
 }
 
-SandboxInfo info_of(const store::SandboxRow& row) {
+SandboxSpec spec_of(const store::SandboxRow& row) {
     SandboxSpec spec{.template_name = row.template_name,
                      .cpu = static_cast<int>(row.cpu),
                      .memory_mb = static_cast<uint64_t>(row.memory_mb),
                      .disk_mb = static_cast<uint64_t>(row.disk_mb)};
+    spec.env = map_from(row.env);
+    spec.metadata = map_from(row.metadata);
     spec.idle_timeout_seconds = row.idle_timeout_seconds;
-    spec.metadata = metadata_from(row.metadata);
+    if (row.one_run != 0) spec.life = SandboxSpec::Life::OneRun;
+    return spec;
+}
+
+SandboxInfo info_of(const store::SandboxRow& row) {
     return {.id = row.id,
             .state = SandboxState::Dead,
-            .spec = std::move(spec),
+            .spec = spec_of(row),
             .created_ms = row.created_ms};
 }
 
@@ -75,6 +84,13 @@ Error dead_sandbox(std::string_view id) {
     return make_error(
         ErrorKind::NotFound,
         fmt::format("the sandbox `{}` is dead: create a new one with POST /v1/sandboxes", id));
+}
+
+Error not_yet(std::string_view id) {
+    return make_error(ErrorKind::Unavailable,
+                      fmt::format("the service was restarted and is taking the sandbox `{}` over: "
+                                  "try again in a moment",
+                                  id));
 }
 
 }  // namespace
@@ -102,17 +118,38 @@ Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSp
             fmt::format("{} sandboxes live on this host already: delete some, or wait",
                         live_.size()));
     }
-    const std::string id = new_id();
+    const auto sandbox =
+        add({.project = std::move(project), .id = new_id()}, std::move(spec), unix_ms());
+    const Result<void> stored = store_->add_sandbox(row_of(*sandbox));
+    if (!stored) {
+        live_.erase(key_of(sandbox->project(), sandbox->id()));
+        return stored.error();
+    }
+    failpoint("cloisterd:after_sandbox_row");
+    return sandbox;
+}
+
+std::shared_ptr<Sandbox> Sandboxes::add(Sandbox::Name name, SandboxSpec spec, int64_t created_ms) {
+    const std::string key = key_of(name.project, name.id);
+    std::string socket = layout::agent_socket(data_, name.id);
+    auto narrowing = std::make_shared<Narrowing>(warden_, name.id);
     auto sandbox = std::make_shared<Sandbox>(
-        std::move(project), id, std::move(spec), layout::agent_socket(data_, id),
-        std::make_shared<Narrowing>(warden_, id),
+        std::move(name), std::move(spec), created_ms, std::move(socket), std::move(narrowing),
         [weak = weak_from_this()](std::shared_ptr<Sandbox> lost, Death death) {
             if (const auto self = weak.lock()) self->on_lost(std::move(lost), std::move(death));
         });
     sandbox->set_number(++made_);
-    TRY_OK(store_->add_sandbox(row_of(*sandbox)));
-    live_.emplace(key_of(sandbox->project(), id), sandbox);
+    live_.emplace(key, sandbox);
     return sandbox;
+}
+
+Result<std::vector<std::shared_ptr<Sandbox>>> Sandboxes::load() {
+    TRY_OK(store_->bury_unmade_sandboxes(unix_ms()));
+    std::vector<std::shared_ptr<Sandbox>> out;
+    for (const store::SandboxRow& row : TRY(store_->running_sandboxes())) {
+        out.push_back(add({.project = row.project, .id = row.id}, spec_of(row), row.created_ms));
+    }
+    return out;
 }
 
 Result<warden::JailPlan> Sandboxes::plan_of(const Sandbox& sandbox) const {
@@ -140,17 +177,20 @@ Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::create(std::string project, Sa
     const Result<warden::JailPlan> plan = plan_of(*sandbox);
     if (made && !plan) made = plan.error();
     if (made) made = co_await warden_->create(*plan);
+    failpoint("cloisterd:after_host_sandbox");
     if (made && sandbox->death())
         made = make_error(ErrorKind::Unavailable, sandbox->death()->message);
+    if (made) {
+        made = store_->set_sandbox_state(sandbox->project(), sandbox->id(),
+                                         to_string(SandboxState::Running), unix_ms());
+        failpoint("cloisterd:after_running_row");
+    }
     if (!made) {
         spawn(destroy(self, sandbox, {.message = "the sandbox could not be made"}));
         co_return std::move(made).error();
     }
     sandbox->set_running();
     sandbox->set_create_ms(steady_ms() - begun);
-    const Result<void> stored = store_->set_sandbox_state(
-        sandbox->project(), sandbox->id(), to_string(SandboxState::Running), unix_ms());
-    if (!stored) co_return stored.error();
     co_return sandbox;
 }
 
@@ -159,7 +199,8 @@ Result<std::shared_ptr<Sandbox>> Sandboxes::find_running(std::string_view projec
     const auto found = live_.find(key_of(project, id));
     if (found != live_.end() && found->second->state() == SandboxState::Running)
         return found->second;
-    (void)TRY(describe(project, id));  // an unknown one is told apart from a dead one
+    (void)TRY(
+        describe(project, id));  // an unknown one and a later one are told apart from a dead one
     return dead_sandbox(id);
 }
 
@@ -168,6 +209,8 @@ Result<SandboxInfo> Sandboxes::describe(std::string_view project, std::string_vi
     if (found != live_.end() && found->second->state() == SandboxState::Running) {
         return info_of(*found->second);
     }
+    if (found != live_.end() && found->second->state() == SandboxState::Creating)
+        return not_yet(id);
     const auto row = TRY(store_->find_sandbox(project, id));
     if (!row || row->state == to_string(SandboxState::Creating)) return no_such_sandbox(id);
     return info_of(*row);
@@ -187,10 +230,24 @@ std::vector<SandboxInfo> Sandboxes::list(std::string_view project) const {
 // From here on it is dead for everybody; host objects go in the background.
 void Sandboxes::bury(Sandbox& sandbox, Death death) {
     sandbox.die(std::move(death));
-    const Result<void> stored = store_->set_sandbox_state(sandbox.project(), sandbox.id(),
-                                                          to_string(SandboxState::Dead), unix_ms());
-    if (!stored) log_error("a sandbox's end was not stored", {{"error", stored.error().message}});
+    const Sandbox::Name name{.project = sandbox.project(), .id = sandbox.id()};
+    const Result<void> stored = store_death(name);
+    if (!stored) {
+        log_error("a sandbox's end was not stored yet", {{"error", stored.error().message}});
+        unstored_.push_back(name);
+    }
+    failpoint("cloisterd:after_dead_row");
     log_info("sandbox ended", {{"sandbox_id", sandbox.id()}, {"why", sandbox.death()->message}});
+}
+
+Result<void> Sandboxes::store_death(const Sandbox::Name& name) {
+    return store_->set_sandbox_state(name.project, name.id, to_string(SandboxState::Dead),
+                                     unix_ms());
+}
+
+void Sandboxes::tidy() {
+    std::erase_if(unstored_,
+                  [this](const Sandbox::Name& name) { return store_death(name).has_value(); });
 }
 
 // A failure needs no answer here: what is left over goes at the next reconcile.

@@ -33,10 +33,13 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     Sandboxes(std::string data, std::shared_ptr<store::Store> store,
               std::shared_ptr<WardenClient> warden);
 
+    // Takes over what a former server left in the store: those that ran wait in state Creating
+    // until Recovery has found out what goes on in them; they are answered.
+    Result<std::vector<std::shared_ptr<Sandbox>>> load();
     // Answers when it runs. InvalidArgument for an unknown template, ResourceExhausted at
     // kSandboxesMax.
     Task<Result<std::shared_ptr<Sandbox>>> create(std::string project, SandboxSpec spec);
-    // A running one; NotFound with the way out else.
+    // A running one; NotFound with the way out else, Unavailable while it is taken over.
     Result<std::shared_ptr<Sandbox>> find_running(std::string_view project,
                                                   std::string_view id) const;
     // Also dead ones, for limits::kRunRecordKeepMs.
@@ -52,6 +55,8 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
 
     void on_ended(const std::string& id);  // the warden says so
     static Task<void> reconcile(std::shared_ptr<Sandboxes> self);
+    // Deaths that could not be stored are tried again.
+    void tidy();
     // Every half second or so: kills idle ones, and those whose runs are long past their time;
     // looks how full the disks of busy ones are.
     void watch();
@@ -59,8 +64,10 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
   private:
     Result<warden::JailPlan> plan_of(const Sandbox& sandbox) const;
     Result<std::shared_ptr<Sandbox>> enter(std::string project, SandboxSpec spec);
+    std::shared_ptr<Sandbox> add(Sandbox::Name name, SandboxSpec spec, int64_t created_ms);
     void on_lost(std::shared_ptr<Sandbox> sandbox, Death death);
     void bury(Sandbox& sandbox, Death death);
+    Result<void> store_death(const Sandbox::Name& name);
     static Task<void> clear_away(std::shared_ptr<Sandboxes> self, std::shared_ptr<Sandbox> sandbox);
     Task<void> remove_host_objects(std::string id);
     static Task<void> look_at_disk(std::shared_ptr<WardenClient> warden,
@@ -70,6 +77,7 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     const std::shared_ptr<store::Store> store_;
     const std::shared_ptr<WardenClient> warden_;
     std::unordered_map<std::string, std::shared_ptr<Sandbox>> live_;  // by project/id
+    std::vector<Sandbox::Name> unstored_;  // dead ones whose row does not say so yet
     uint64_t made_ = 0;
 };
 

@@ -7,9 +7,11 @@
 //     die            the interpreter dies (state lost)
 //     flood N        N pieces of 64 KiB            cat            writes its stdin back
 //     file PATH      lists PATH as an artifact     garbage        sends what is no frame
+//     await N        writes 0 … N-1, then waits for go(), then writes the same again and ends ok
 #pragma once
 
 #include <filesystem>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -88,7 +90,24 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
         for (const auto& peer : peers_) peer->close();
         changed_.notify_all();
     }
-    size_t prepared = 0;  // how many interpreters were started
+    void go() {
+        may_go = true;
+        changed_.notify_all();
+    }
+    // Everything that a run has sent, and who reads it now.
+    struct FakeRun {
+        std::string context;
+        std::vector<Frame> sent;
+        std::shared_ptr<FakePeer> reader;
+        bool ended = false;
+    };
+    bool may_go = false;
+    bool mute = false;               // it does not say what goes on in it
+    int64_t stdin_bytes = 0;         // what it says that it has got
+    std::string stdin_later;         // what came of stdin after an attach
+    size_t prepared = 0;             // how many interpreters were started
+    std::vector<std::string> asked;  // operations
+    std::map<std::string, FakeRun> runs;
     std::vector<std::string> ran;
     std::map<std::string, std::string> files;
 
@@ -112,15 +131,66 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
         if (first) {
             const json::object request = *parse_agent_object(first->payload);
             const std::string op(request.at("op").as_string());
+            self->asked.push_back(op);
             if (op == "context.prepare") co_await self->prepare(*peer, request);
             if (op == "context.delete") co_await peer->event({{"ok", true}});
-            if (op == "run") co_await self->run(*peer, request);
+            if (op == "run") co_await self->run(peer, request);
+            if (op == "run.attach") co_await self->attach(peer, request);
+            if (op == "run.forget") co_await self->forget(*peer, request);
+            if (op == "state") co_await self->tell_state(*peer);
             if (op == "run.interrupt") co_await self->interrupt(*peer, request);
             if (op == "file.write") co_await self->write_file(*peer, request);
             if (op == "file.read") co_await self->read_file(*peer, request);
         }
         peer->close();
         self->peers_.erase(peer);
+    }
+
+    Task<void> say(std::string id, FrameKind kind, std::string payload) {
+        FakeRun& run = runs[id];
+        run.sent.push_back({.kind = kind, .payload = payload});
+        if (const auto reader = run.reader) co_await reader->send(kind, std::move(payload));
+    }
+
+    Task<void> attach(std::shared_ptr<FakePeer> peer, json::object request) {
+        const std::string id(request.at("run").as_string());
+        if (!runs.contains(id)) {
+            co_await refuse(*peer, "not_found");
+            co_return;
+        }
+        FakeRun& run = runs.at(id);
+        if (run.reader) run.reader->close();
+        co_await peer->event({{"ok", true}, {"stdin_bytes", stdin_bytes}});
+        for (size_t i = 0; i < run.sent.size(); ++i) {
+            const Frame frame = run.sent[i];
+            co_await peer->send(frame.kind, frame.payload);
+        }
+        run.reader = peer;
+        while (const auto frame = co_await peer->next()) stdin_later += frame->payload;
+    }
+
+    Task<void> forget(FakePeer& peer, const json::object& request) {
+        runs.erase(std::string(request.at("run").as_string()));
+        co_await peer.event({{"ok", true}});
+    }
+
+    Task<void> tell_state(FakePeer& peer) {
+        if (mute) {
+            while (alive_) co_await changed_.wait();
+            co_return;
+        }
+        json::array contexts, all;
+        for (const std::string& id : contexts_) {
+            contexts.push_back({{"context", id},
+                                {"language", "python"},
+                                {"ready", true},
+                                {"started", "forked"},
+                                {"busy", false}});
+        }
+        for (const auto& [id, run] : runs) {
+            all.push_back({{"run", id}, {"context", run.context}, {"ended", run.ended}});
+        }
+        co_await peer.event({{"ok", true}, {"contexts", contexts}, {"runs", all}});
     }
 
     static Task<void> refuse(FakePeer& peer, std::string_view kind) {
@@ -136,7 +206,7 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
 
     Task<void> interrupt(FakePeer& peer, const json::object& request) {
         const std::string id(request.at("run").as_string());
-        if (!running_.contains(id)) {
+        if (!runs.contains(id) || runs.at(id).ended) {
             co_await refuse(peer, "not_found");
             co_return;
         }
@@ -145,19 +215,21 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
         co_await peer.event({{"ok", true}});
     }
 
-    Task<void> run(FakePeer& peer, const json::object& request) {
+    Task<void> run(std::shared_ptr<FakePeer> peer, json::object request) {
         const std::string context(request.at("context").as_string());
         if (!contexts_.contains(context)) {
-            co_await refuse(peer, "not_found");
+            co_await refuse(*peer, "not_found");
             co_return;
         }
+        if (const auto* old = request.if_contains("forget"))
+            runs.erase(std::string(old->as_string()));
         const std::string id(request.at("run").as_string());
         const std::string code(request.at("code").as_string());
         ran.push_back(code);
-        running_.insert(id);
-        co_await peer.event({{"event", "started"}});
-        co_await act(peer, id, context, code);
-        running_.erase(id);
+        runs[id] = {.context = context, .sent = {}, .reader = peer};
+        co_await say(id, FrameKind::Json, R"({"event":"started"})");
+        co_await act(*peer, id, context, code);
+        changed_.notify_all();
     }
 
     Task<void> act(FakePeer& peer, const std::string& id, const std::string& context,
@@ -165,7 +237,7 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
         const std::string word = code.substr(0, code.find(' '));
         const std::string rest = code.size() > word.size() ? code.substr(word.size() + 1) : "";
         std::string reason = "ok";
-        if (word == "print" || word == "vanish") co_await peer.send(FrameKind::Stdout, rest);
+        if (word == "print" || word == "vanish") co_await say(id, FrameKind::Stdout, rest);
         if (word == "vanish") co_return;
         if (word == "garbage") co_await peer.raw(std::string(9, '\xFF'));
         if (word == "deaf") {
@@ -179,25 +251,36 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
             contexts_.erase(context);
             reason = "kernel_died";
         }
-        if (word == "flood") co_await flood(peer, std::stoul(rest));
-        if (word == "cat") co_await cat(peer);
+        if (word == "flood") co_await flood(id, std::stoul(rest));
+        if (word == "cat") co_await cat(peer, id);
+        if (word == "await") co_await await_go(id, std::stoul(rest));
         json::object ended = ended_event(reason);
         if (word == "file")
             ended["artifacts"] = json::array{{{"path", rest}, {"size", 1}, {"modified_ms", 1}}};
-        co_await peer.event(ended);
+        runs[id].ended = true;
+        co_await say(id, FrameKind::Json, json::serialize(ended));
     }
 
-    static Task<void> flood(FakePeer& peer, size_t pieces) {
+    Task<void> flood(std::string id, size_t pieces) {
         for (size_t i = 0; i < pieces; ++i) {
-            co_await peer.send(FrameKind::Stdout, std::string(limits::kStreamChunk, 'x'));
+            co_await say(id, FrameKind::Stdout, std::string(limits::kStreamChunk, 'x'));
         }
     }
 
-    static Task<void> cat(FakePeer& peer) {
+    Task<void> cat(FakePeer& peer, std::string id) {
         for (;;) {
             const auto frame = co_await peer.next();
             if (!frame || frame->payload.empty()) co_return;
-            co_await peer.send(FrameKind::Stdout, frame->payload);
+            co_await say(id, FrameKind::Stdout, frame->payload);
+        }
+    }
+
+    Task<void> await_go(std::string id, size_t lines) {
+        for (size_t round = 0; round < 2; ++round) {
+            while (round == 1 && alive_ && !may_go) co_await changed_.wait();
+            for (size_t i = 0; i < lines; ++i) {
+                co_await say(id, FrameKind::Stdout, std::to_string(i) + "\n");
+            }
         }
     }
 
@@ -234,7 +317,7 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
     os::Fd listener_;
     bool alive_ = true;
     std::set<std::shared_ptr<FakePeer>> peers_;
-    std::set<std::string> contexts_, running_;
+    std::set<std::string> contexts_;
     std::map<std::string, std::string> interrupted_;
     Signal changed_;
 };
@@ -387,15 +470,31 @@ class Bench {
     }
     Task<void> stop() {
         co_await engine_->shut_down();
+        for (const auto& engine : former_) co_await engine->shut_down();
         warden_->stop();
         co_await sleep_for(std::chrono::milliseconds(5));
+    }
+
+    // A new server takes over, as after kill -9 of the first: of that nothing more is heard.
+    Task<void> restart() {
+        engine_->warden().stop();
+        DataDirectory& next = later_.emplace_back();
+        std::filesystem::remove_all(next.path() + "/run");
+        std::filesystem::create_directory_symlink(data_.path() + "/run", next.path() + "/run");
+        std::filesystem::copy(data() + "/state", next.path() + "/state",
+                              std::filesystem::copy_options::recursive);
+        former_.push_back(std::move(engine_));
+        now_ = next.path();
+        engine_ = *Engine::create(now_);
+        engine_->start();
+        co_await engine_->recovered();
     }
 
     Engine& engine() { return *engine_; }
     const std::shared_ptr<FakeWarden>& warden() { return warden_; }
     FakeAgent& agent_of(const Sandbox& sandbox) { return *warden_->agents.at(sandbox.id()); }
     const std::string& project() { return engine_->local_project(); }
-    const std::string& data() { return data_.path(); }
+    const std::string& data() { return now_; }
 
     Task<std::shared_ptr<Sandbox>> sandbox(SandboxSpec spec = {}) {
         auto made = co_await engine_->sandboxes().create(project(), std::move(spec));
@@ -421,7 +520,10 @@ class Bench {
 
   private:
     DataDirectory data_;
+    std::list<DataDirectory> later_;
+    std::string now_ = data_.path();
     std::shared_ptr<FakeWarden> warden_;
+    std::vector<std::shared_ptr<Engine>> former_;
     std::shared_ptr<Engine> engine_;
 };
 

@@ -47,6 +47,7 @@ class ClientTest : public ::testing::Test {
             Loop loop;
             auto server = Server::create(loop, "127.0.0.1:0", serve);
             loop_ = &loop;
+            (*server)->start();
             ready.set_value((*server)->port());
             loop.run();
         });

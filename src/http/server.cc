@@ -50,8 +50,8 @@ Task<void> accept_all(std::shared_ptr<Shared> shared, std::shared_ptr<TcpListene
 
 class LoopServer final : public Server {
   public:
-    LoopServer(std::shared_ptr<TcpListener> listener, std::shared_ptr<Shared> shared)
-        : listener_(std::move(listener)), shared_(std::move(shared)) {}
+    LoopServer(Loop& loop, std::shared_ptr<TcpListener> listener, std::shared_ptr<Shared> shared)
+        : loop_(loop), listener_(std::move(listener)), shared_(std::move(shared)) {}
     LoopServer(const LoopServer&) = delete;
     LoopServer& operator=(const LoopServer&) = delete;
     ~LoopServer() override {
@@ -60,6 +60,10 @@ class LoopServer final : public Server {
     }
 
     uint16_t port() const override { return listener_->port(); }
+    void start() override {
+        loop_.spawn(accept_all(shared_, listener_));
+        loop_.spawn(sweep(shared_));
+    }
     size_t connections() const override { return shared_->connections.size(); }
     void stop() override {
         shared_->stopping = true;
@@ -68,6 +72,7 @@ class LoopServer final : public Server {
     }
 
   private:
+    Loop& loop_;
     std::shared_ptr<TcpListener> listener_;
     std::shared_ptr<Shared> shared_;
 };
@@ -81,10 +86,8 @@ Result<std::unique_ptr<Server>> Server::create(Loop& loop, std::string_view list
     auto shared = std::make_shared<Shared>();
     shared->options = options;
     shared->handler = std::move(handler);
-    loop.spawn(accept_all(shared, listener));
-    loop.spawn(sweep(shared));
     return std::unique_ptr<Server>(
-        std::make_unique<LoopServer>(std::move(listener), std::move(shared)));
+        std::make_unique<LoopServer>(loop, std::move(listener), std::move(shared)));
 }
 
 }  // namespace cloister::http

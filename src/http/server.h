@@ -83,10 +83,12 @@ using Handler = std::function<Task<void>(Request&, Response&)>;
 class Server {
   public:
     // Listens on "HOST:PORT" (port 0: any). Addresses that the host does not have are errors.
+    // Clients that connect before start() wait.
     static Result<std::unique_ptr<Server>> create(Loop& loop, std::string_view listen,
                                                   Handler handler, ServerOptions options = {});
     virtual ~Server() = default;
     virtual uint16_t port() const = 0;
+    virtual void start() = 0;
     // Stops accepting; connections end after their current request.
     virtual void stop() = 0;
     virtual size_t connections() const = 0;

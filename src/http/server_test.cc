@@ -93,9 +93,10 @@ Task<void> route(Seen& seen, Request& request, Response& response) {
 // A server on a thread of its own.
 class ServerTest : public ::testing::Test {
   protected:
-    void start(ServerOptions options = {}) {
+    enum class Accepting { Now, Later };
+    void start(ServerOptions options = {}, Accepting accepting = Accepting::Now) {
         std::promise<uint16_t> ready;
-        thread_ = std::thread([this, options, &ready] {
+        thread_ = std::thread([this, options, accepting, &ready] {
             Loop loop;
             auto server = Server::create(
                 loop, "127.0.0.1:0",
@@ -104,6 +105,7 @@ class ServerTest : public ::testing::Test {
                 },
                 options);
             server_ = server->get();
+            if (accepting == Accepting::Now) server_->start();
             loop_ = &loop;
             ready.set_value((*server)->port());
             loop.run();
@@ -383,6 +385,17 @@ TEST_F(ServerTest, StopLetsARequestEndAndClosesIdleConnections) {
     const std::string got = os::read_all(busy, 10000).value_or("(reset)");
     EXPECT_TRUE(has(got, "Connection: close") && got.ends_with("GET /sleep ")) << got;
     EXPECT_FALSE(os::connect_tcp("127.0.0.1", std::to_string(port_), 500));
+}
+
+TEST_F(ServerTest, ClientsThatComeBeforeTheStartWait) {
+    start({}, Accepting::Later);
+    const os::Fd early = connect();
+    ASSERT_TRUE(
+        os::write_all(early, "GET /early HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+    std::this_thread::sleep_for(20ms);
+    EXPECT_EQ(seen_.requests, 0);
+    asio::post(loop_->context(), [this] { server_->start(); });
+    EXPECT_TRUE(has(os::read_all(early, 10000).value_or("(reset)"), "HTTP/1.1 200"));
 }
 
 TEST(ServerListen, NamesABadAddress) {

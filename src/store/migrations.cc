@@ -58,6 +58,15 @@ constexpr std::array kSteps = {
         PRAGMA user_version = 1;
         COMMIT;
     )sql"},
+    // What a new server needs to take up the sandboxes and runs of a former one.
+    Step{R"sql(
+        BEGIN IMMEDIATE;
+        ALTER TABLE sandboxes ADD COLUMN env TEXT NOT NULL DEFAULT '{}';
+        ALTER TABLE sandboxes ADD COLUMN one_run INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE runs ADD COLUMN spec TEXT NOT NULL DEFAULT '';
+        PRAGMA user_version = 2;
+        COMMIT;
+    )sql"},
 };
 
 Result<int64_t> version_of(Database& database) {
@@ -69,15 +78,19 @@ Result<int64_t> version_of(Database& database) {
 }  // namespace
 
 Result<void> migrate(Database& database) {
+    return migrate_to(database, kSteps.size());
+}
+
+Result<void> migrate_to(Database& database, size_t steps) {
     const auto version = static_cast<size_t>(TRY(version_of(database)));
-    if (version > kSteps.size()) {
+    if (version > steps) {
         return make_error(
             ErrorKind::FailedPrecondition,
             fmt::format("the database has version {}, this program knows {}: start the "
                         "newer program, or choose another data directory",
-                        version, kSteps.size()));
+                        version, steps));
     }
-    for (size_t step = version; step < kSteps.size(); ++step) {
+    for (size_t step = version; step < steps; ++step) {
         TRY_OK(database.script(kSteps[step].script));
     }
     return {};

@@ -6,9 +6,21 @@
 namespace cloister::store {
 namespace {
 
+// The disk takes no more bytes: full, or a quota or limit was hit. What was stored stays whole.
+bool no_room(sqlite3* database) {
+    const int code = sqlite3_extended_errcode(database);
+    return (code & 0xFF) == SQLITE_FULL || code == SQLITE_IOERR_WRITE ||
+           code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_TRUNCATE;
+}
+
 Error failure_of(sqlite3* database, std::string_view what) {
+    if (no_room(database)) {
+        return make_error(ErrorKind::Unavailable,
+                          "the disk that holds the data directory is full: free some space there, "
+                          "then try again");
+    }
     const int code = sqlite3_errcode(database) & 0xFF;
-    const bool passes = code == SQLITE_BUSY || code == SQLITE_FULL || code == SQLITE_NOMEM;
+    const bool passes = code == SQLITE_BUSY || code == SQLITE_NOMEM;
     return make_error(passes ? ErrorKind::Unavailable : ErrorKind::Internal,
                       fmt::format("the database: {}: {}", what, sqlite3_errmsg(database)));
 }

@@ -6,6 +6,21 @@
 namespace cloister::store {
 namespace {
 
+SandboxRow sandbox_in(const Rows& rows) {
+    return {.project = rows.text(0),
+            .id = rows.text(1),
+            .template_name = rows.text(2),
+            .state = rows.text(3),
+            .cpu = rows.integer(4),
+            .memory_mb = rows.integer(5),
+            .disk_mb = rows.integer(6),
+            .idle_timeout_seconds = rows.integer(7),
+            .metadata = rows.text(8),
+            .created_ms = rows.integer(9),
+            .env = rows.text(10),
+            .one_run = rows.integer(11)};
+}
+
 class SqliteStore final : public Store {
   public:
     explicit SqliteStore(Database database) : db_(std::move(database)) {}
@@ -63,69 +78,81 @@ class SqliteStore final : public Store {
     Result<void> add_sandbox(const SandboxRow& row) override {
         return db_.run(
             "INSERT INTO sandboxes (project, id, template, state, cpu, memory_mb, disk_mb, "
-            "idle_timeout_seconds, metadata, created_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "idle_timeout_seconds, metadata, created_ms, env, one_run) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             row.project, row.id, row.template_name, row.state, row.cpu, row.memory_mb, row.disk_mb,
-            row.idle_timeout_seconds, row.metadata, row.created_ms);
+            row.idle_timeout_seconds, row.metadata, row.created_ms, row.env, row.one_run);
     }
 
     Result<void> set_sandbox_state(std::string_view project, std::string_view id,
                                    std::string_view state, int64_t now_ms) override {
         return db_.run(
-            "UPDATE sandboxes SET state = ?1, died_ms = CASE WHEN ?1 = 'dead' THEN ?2 END "
-            "WHERE project = ?3 AND id = ?4",
+            "UPDATE sandboxes SET state = ?1, died_ms = CASE WHEN ?1 = 'dead' THEN ?2 END, "
+            "env = CASE WHEN ?1 = 'dead' THEN '{}' ELSE env END WHERE project = ?3 AND id = ?4",
             state, now_ms, project, id);
     }
 
     Result<std::optional<SandboxRow>> find_sandbox(std::string_view project,
                                                    std::string_view id) override {
         Rows rows = TRY(db_.query(
-            "SELECT template, state, cpu, memory_mb, disk_mb, idle_timeout_seconds, metadata, "
-            "created_ms FROM sandboxes WHERE project = ? AND id = ?",
+            "SELECT project, id, template, state, cpu, memory_mb, disk_mb, idle_timeout_seconds, "
+            "metadata, created_ms, env, one_run FROM sandboxes WHERE project = ? AND id = ?",
             project, id));
         if (!TRY(rows.next())) return std::optional<SandboxRow>();
-        return std::optional<SandboxRow>(SandboxRow{.project = std::string(project),
-                                                    .id = std::string(id),
-                                                    .template_name = rows.text(0),
-                                                    .state = rows.text(1),
-                                                    .cpu = rows.integer(2),
-                                                    .memory_mb = rows.integer(3),
-                                                    .disk_mb = rows.integer(4),
-                                                    .idle_timeout_seconds = rows.integer(5),
-                                                    .metadata = rows.text(6),
-                                                    .created_ms = rows.integer(7)});
+        return std::optional<SandboxRow>(sandbox_in(rows));
     }
 
-    Result<void> mark_all_sandboxes_dead(int64_t now_ms) override {
-        return db_.run("UPDATE sandboxes SET state = 'dead', died_ms = ? WHERE state <> 'dead'",
-                       now_ms);
+    Result<void> bury_unmade_sandboxes(int64_t now_ms) override {
+        return db_.run(
+            "UPDATE sandboxes SET state = 'dead', died_ms = ?, env = '{}' WHERE state = 'creating'",
+            now_ms);
     }
 
-    Result<void> add_run(const RunRow& run, int64_t now_ms) override {
-        return db_.run("INSERT INTO runs (project, id, created_ms, record) VALUES (?, ?, ?, ?)",
-                       run.project, run.id, now_ms, run.record);
+    Result<std::vector<SandboxRow>> running_sandboxes() override {
+        Rows rows = TRY(db_.query(
+            "SELECT project, id, template, state, cpu, memory_mb, disk_mb, idle_timeout_seconds, "
+            "metadata, created_ms, env, one_run FROM sandboxes WHERE state = 'running' "
+            "ORDER BY rowid"));
+        std::vector<SandboxRow> out;
+        while (TRY(rows.next())) out.push_back(sandbox_in(rows));
+        return out;
+    }
+
+    Result<void> add_run(const RunRow& run) override {
+        return db_.run(
+            "INSERT INTO runs (project, id, created_ms, record, spec) VALUES (?, ?, ?, ?, ?)",
+            run.project, run.id, run.created_ms, run.record, run.spec);
     }
 
     Result<void> end_run(const RunRow& run, int64_t now_ms) override {
         return db_.run(
-            "UPDATE runs SET ended_ms = ?, record = ? "
+            "UPDATE runs SET ended_ms = ?, record = ?, spec = '' "
             "WHERE project = ? AND id = ? AND ended_ms IS NULL",
             now_ms, run.record, run.project, run.id);
     }
 
     Result<std::optional<RunRow>> find_run(std::string_view project, std::string_view id) override {
-        Rows rows =
-            TRY(db_.query("SELECT record FROM runs WHERE project = ? AND id = ?", project, id));
+        Rows rows = TRY(db_.query(
+            "SELECT record, created_ms FROM runs WHERE project = ? AND id = ?", project, id));
         if (!TRY(rows.next())) return std::optional<RunRow>();
-        return std::optional<RunRow>(
-            RunRow{.project = std::string(project), .id = std::string(id), .record = rows.text(0)});
+        return std::optional<RunRow>(RunRow{.project = std::string(project),
+                                            .id = std::string(id),
+                                            .record = rows.text(0),
+                                            .spec = {},
+                                            .created_ms = rows.integer(1)});
     }
 
     Result<std::vector<RunRow>> unended_runs() override {
-        Rows rows = TRY(db_.query("SELECT project, id, record FROM runs WHERE ended_ms IS NULL"));
+        Rows rows = TRY(db_.query(
+            "SELECT project, id, record, spec, created_ms FROM runs WHERE ended_ms IS NULL "
+            "ORDER BY rowid"));
         std::vector<RunRow> out;
         while (TRY(rows.next())) {
-            out.push_back(
-                RunRow{.project = rows.text(0), .id = rows.text(1), .record = rows.text(2)});
+            out.push_back(RunRow{.project = rows.text(0),
+                                 .id = rows.text(1),
+                                 .record = rows.text(2),
+                                 .spec = rows.text(3),
+                                 .created_ms = rows.integer(4)});
         }
         return out;
     }

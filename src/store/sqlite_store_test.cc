@@ -77,18 +77,80 @@ TEST_F(StoreTest, ASandboxIsFoundOnlyInItsProject) {
     ASSERT_TRUE(store_->set_sandbox_state(project_, row.id, "running", 4));
     ASSERT_TRUE(store_->expire(1'000));
     EXPECT_EQ((*store_->find_sandbox(project_, row.id))->state, "running");
-    ASSERT_TRUE(store_->mark_all_sandboxes_dead(50));
+    ASSERT_TRUE(store_->bury_unmade_sandboxes(50));
+    EXPECT_EQ((*store_->find_sandbox(project_, row.id))->state, "running");
+    ASSERT_TRUE(store_->set_sandbox_state(project_, row.id, "dead", 50));
     EXPECT_EQ((*store_->find_sandbox(project_, row.id))->state, "dead");
     ASSERT_TRUE(store_->expire(51));
     EXPECT_FALSE((*store_->find_sandbox(project_, row.id)).has_value());
 }
 
+TEST_F(StoreTest, WhatRunsIsListedWholeAndWhatIsDeadKeepsNoSecrets) {
+    SandboxRow row{.project = project_, .id = new_id(), .template_name = "base", .metadata = "{}"};
+    row.env = R"({"TOKEN":"secret"})";
+    row.one_run = 1;
+    std::vector<std::string> ids;
+    for (const char* state : {"running", "creating", "running", "dead"}) {
+        row.id = new_id();
+        row.state = state;
+        ASSERT_TRUE(store_->add_sandbox(row));
+        ids.push_back(row.id);
+    }
+    ASSERT_TRUE(store_->bury_unmade_sandboxes(50));
+    EXPECT_EQ((*store_->find_sandbox(project_, ids[1]))->state, "dead");
+    EXPECT_EQ((*store_->find_sandbox(project_, ids[1]))->env, "{}");
+    const auto running = *store_->running_sandboxes();
+    ASSERT_EQ(running.size(), 2U);
+    EXPECT_EQ(running[0].id, ids[0]);
+    EXPECT_EQ(running[1].id, ids[2]);
+    EXPECT_EQ(running[0].env, row.env);
+    EXPECT_EQ(running[0].one_run, 1);
+    ASSERT_TRUE(store_->set_sandbox_state(project_, ids[0], "dead", 60));
+    EXPECT_EQ((*store_->find_sandbox(project_, ids[0]))->env, "{}");
+}
+
+TEST_F(StoreTest, UnendedRunsKeepWhatToRunInTheirOrder) {
+    std::vector<std::string> ids;
+    for (const char* spec : {"one", "two", "three"}) {
+        ids.push_back(new_id());
+        ASSERT_TRUE(store_->add_run({project_, ids.back(), "queued", spec, 10}));
+    }
+    ASSERT_TRUE(store_->end_run({project_, ids[1], "ended", "two", 0}, 20));
+    const auto left = *store_->unended_runs();
+    ASSERT_EQ(left.size(), 2U);
+    EXPECT_EQ(left[0].spec, "one");
+    EXPECT_EQ(left[1].spec, "three");
+    EXPECT_EQ(left[1].created_ms, 10);
+    auto database = Database::open(path_);
+    auto rows = database->query("SELECT count(*) FROM runs WHERE spec <> '' AND ended_ms > 0");
+    ASSERT_TRUE(rows && *rows->next());
+    EXPECT_EQ(rows->integer(0), 0);
+}
+
+TEST_F(StoreTest, ADatabaseOfTheFirstVersionIsBroughtUp) {
+    store_.reset();
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
+    {
+        auto database = Database::open(path_);
+        ASSERT_TRUE(migrate_to(*database, 1));
+        ASSERT_TRUE(database->run("INSERT INTO projects VALUES ('p', 'local', 1)"));
+        ASSERT_TRUE(
+            database->run("INSERT INTO sandboxes VALUES ('p', 's', 'base', 'running', 2, "
+                          "1, 1, 60, '{}', 3, NULL)"));
+        ASSERT_TRUE(database->run("INSERT INTO runs VALUES ('p', 'r', 1, NULL, '{}')"));
+    }
+    reopen();
+    ASSERT_EQ(store_->running_sandboxes()->size(), 1U);
+    EXPECT_EQ(store_->running_sandboxes()->front().env, "{}");
+    EXPECT_EQ(store_->unended_runs()->front().spec, "");
+}
+
 TEST_F(StoreTest, ARunEndsOnceAndExpires) {
     const std::string id = new_id();
-    ASSERT_TRUE(store_->add_run({project_, id, "queued"}, 10));
+    ASSERT_TRUE(store_->add_run({project_, id, "queued", "", 10}));
     EXPECT_EQ(store_->unended_runs()->size(), 1U);
-    ASSERT_TRUE(store_->end_run({project_, id, "first"}, 20));
-    ASSERT_TRUE(store_->end_run({project_, id, "second"}, 30));
+    ASSERT_TRUE(store_->end_run({project_, id, "first", "", 0}, 20));
+    ASSERT_TRUE(store_->end_run({project_, id, "second", "", 0}, 30));
     EXPECT_EQ((*store_->find_run(project_, id))->record, "first");
     EXPECT_TRUE(store_->unended_runs()->empty());
     ASSERT_TRUE(store_->expire(20));
@@ -98,7 +160,7 @@ TEST_F(StoreTest, ARunEndsOnceAndExpires) {
 }
 
 TEST_F(StoreTest, ACheckpointBesideTheOpenStoreWorks) {
-    ASSERT_TRUE(store_->add_run({project_, new_id(), "x"}, 10));
+    ASSERT_TRUE(store_->add_run({project_, new_id(), "x", "", 0}));
     EXPECT_TRUE(checkpoint(path_));
 }
 
@@ -108,7 +170,7 @@ TEST_F(StoreTest, AFileOfANewerProgramIsRefused) {
     const auto opened = open_sqlite_store(path_);
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().kind, ErrorKind::FailedPrecondition);
-    ASSERT_TRUE(database->run("PRAGMA user_version = 1"));
+    ASSERT_TRUE(database->run("PRAGMA user_version = 2"));
 }
 
 // The run path waits for these two calls: they must stay far under a millisecond, also with
@@ -118,8 +180,9 @@ TEST_F(StoreTest, ARunCostsMicroseconds) {
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < kRounds; ++i) {
         const std::string id = new_id();
-        ASSERT_TRUE(store_->add_run({project_, id, std::string(300, 'x')}, 1));
-        ASSERT_TRUE(store_->end_run({project_, id, std::string(600, 'x')}, 2));
+        ASSERT_TRUE(
+            store_->add_run({project_, id, std::string(300, 'x'), std::string(100, 's'), 1}));
+        ASSERT_TRUE(store_->end_run({project_, id, std::string(600, 'x'), "", 0}, 2));
     }
     const auto spent = std::chrono::steady_clock::now() - begin;
     const double micros = std::chrono::duration<double, std::micro>(spent).count() / kRounds;

@@ -32,11 +32,15 @@ struct SandboxRow {
     int64_t cpu = 0, memory_mb = 0, disk_mb = 0, idle_timeout_seconds = 0;
     std::string metadata;  // a JSON object
     int64_t created_ms = 0;
+    std::string env = "{}";  // a JSON object; emptied when the sandbox is dead
+    int64_t one_run = 0;     // 1: it dies after its only run
 };
 
 struct RunRow {
     std::string project, id;
     std::string record;  // the run as JSON (engine/run.h)
+    std::string spec;    // what to run (engine/run_spec_json.h); empty when the run has ended
+    int64_t created_ms = 0;
 };
 
 class Store {
@@ -61,13 +65,15 @@ class Store {
                                            std::string_view state, int64_t now_ms) = 0;
     virtual Result<std::optional<SandboxRow>> find_sandbox(std::string_view project,
                                                            std::string_view id) = 0;
-    virtual Result<void> mark_all_sandboxes_dead(int64_t now_ms) = 0;
+    // Those in state `creating`: nobody was ever told of them.
+    virtual Result<void> bury_unmade_sandboxes(int64_t now_ms) = 0;
+    virtual Result<std::vector<SandboxRow>> running_sandboxes() = 0;  // oldest first
 
-    virtual Result<void> add_run(const RunRow& run, int64_t now_ms) = 0;
+    virtual Result<void> add_run(const RunRow& run) = 0;
     virtual Result<void> end_run(const RunRow& run, int64_t now_ms) = 0;
     virtual Result<std::optional<RunRow>> find_run(std::string_view project,
                                                    std::string_view id) = 0;
-    virtual Result<std::vector<RunRow>> unended_runs() = 0;
+    virtual Result<std::vector<RunRow>> unended_runs() = 0;  // in the order of add_run
 
     // Forgets runs that ended, and sandboxes that died, before that moment.
     virtual Result<void> expire(int64_t before_ms) = 0;

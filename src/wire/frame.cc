@@ -19,9 +19,15 @@ uint32_t read_u32(std::string_view bytes) {
 
 }  // namespace
 
+std::string frame_header(FrameKind kind, size_t payload) {
+    std::string header;
+    append_u32(header, static_cast<uint32_t>(payload + 1));
+    header += static_cast<char>(kind);
+    return header;
+}
+
 void append_frame(std::string& out, FrameKind kind, std::string_view payload) {
-    append_u32(out, static_cast<uint32_t>(payload.size() + 1));
-    out += static_cast<char>(kind);
+    out += frame_header(kind, payload.size());
     out += payload;
 }
 

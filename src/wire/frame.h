@@ -27,6 +27,8 @@ struct Frame {
 
 inline constexpr size_t kFrameHeader = 5;
 
+// What comes before a payload of that size.
+std::string frame_header(FrameKind kind, size_t payload);
 // Appends one frame to `out`.
 void append_frame(std::string& out, FrameKind kind, std::string_view payload);
 

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "engine/tier.h"
-#include "faces/rest/base64.h"
+#include "wire/base64.h"
 #include "wire/json.h"
 
 namespace cloister::rest {

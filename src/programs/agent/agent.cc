@@ -28,6 +28,15 @@ Error busy(std::string_view id) {
                       fmt::format("the context {} is busy: wait for its run to end", id));
 }
 
+Error no_run(std::string_view id) {
+    return make_error(ErrorKind::NotFound, fmt::format("there is no run {} (any more)", id));
+}
+
+Error known_run(std::string_view id) {
+    return make_error(ErrorKind::AlreadyExists,
+                      fmt::format("the run {} has begun already: attach to it", id));
+}
+
 }  // namespace
 
 Agent::Agent(Birth birth, Settings settings)
@@ -39,6 +48,7 @@ Agent::Agent(Birth birth, Settings settings)
       meter_(birth_),
       oom_(birth_, meter_),
       files_(processes_),
+      streams_(birth_.spool),
       view_(birth_),
       root_door_(birth_, processes_, poller_, settings_.root_socket) {}
 
@@ -131,6 +141,7 @@ void Agent::tick() {
         }
         context->kernel->go_on();
     }
+    streams_.tend();
     for (const auto& connection : connections_) connection->retry_if_starved();
 }
 
@@ -183,7 +194,10 @@ Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
                              fmt::format("there is no interpreter for `{}`", op.language));
     }
     if (Context* existing = find(op.context)) {
-        if (existing->start_deadline_ms != 0) return busy(op.context);
+        if (existing->start_deadline_ms != 0) {
+            await_start(*existing, client);
+            return {};
+        }
         if (!existing->kernel->is_dead()) {
             client.answer(ok_answer(kStarted));
             return {};
@@ -204,6 +218,7 @@ Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
     auto context = std::make_unique<Context>();
     Context& made = *context;
     made.id = op.context;
+    made.language = op.language;
     made.cwd = op.cwd;
     made.kernel = TRY(Kernel::start({.argv = driver, .env = environment(op), .cwd = op.cwd},
                                     processes_, poller_, displays_));
@@ -211,11 +226,19 @@ Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
         on_started(made, result);
     };
     made.start_deadline_ms = steady_ms() + limits::kContextStartTimeoutMs;
-    made.preparing = &client;
-    client.on_input_end = nullptr;  // a client may close its side and still read the answer
-    client.on_gone = [&made] { made.preparing = nullptr; };
+    await_start(made, client);
     contexts_.push_back(std::move(context));
     return {};
+}
+
+// The newest client waits; one that waited before is told so.
+void Agent::await_start(Context& context, Connection& client) {
+    if (Connection* earlier = std::exchange(context.preparing, &client)) {
+        earlier->on_gone = nullptr;
+        earlier->answer(error_answer(busy(context.id)));
+    }
+    client.on_input_end = nullptr;  // a client may close its side and still read the answer
+    client.on_gone = [&context] { context.preparing = nullptr; };
 }
 
 void Agent::on_started(Context& context, const Result<void>& result) {
@@ -261,13 +284,16 @@ void Agent::handle(Connection& client, const RunCode& op) {
 }
 
 Result<void> Agent::run(Connection& client, const RunCode& op) {
+    streams_.forget(op.forget);
     Context* context = find(op.context);
     if (context == nullptr || context->kernel->is_dead()) return no_context(op.context);
     if (context->run || context->start_deadline_ms != 0) return busy(op.context);
+    if (streams_.find(op.run) != nullptr) return known_run(op.run);
+    RunStream& stream = streams_.add(op.run, op.context);
     context->run =
-        std::make_unique<Run>(op, *context->kernel, meter_, files_, poller_, context->cwd);
+        std::make_unique<Run>(op, stream, *context->kernel, meter_, files_, poller_, context->cwd);
     context->run->other_families = [this, context] { return families_without(*context); };
-    context->run->attach(client);
+    stream.attach(client);
     view_.refresh_if_due(steady_ms());
     // A kernel that cannot be written to is dying; the run ends with its death.
     (void)context->run->begin();
@@ -289,8 +315,37 @@ void Agent::handle(Connection& client, const InterruptRun& op) {
         context->run->stop(op.cause);
         return answer(client, {});
     }
-    answer(client, make_error(ErrorKind::NotFound,
-                              fmt::format("there is no run {}, or it has ended", op.run)));
+    answer(client, no_run(op.run));
+}
+
+void Agent::handle(Connection& client, const AttachRun& op) {
+    RunStream* stream = streams_.find(op.run);
+    if (stream == nullptr) return answer(client, no_run(op.run));
+    client.send(FrameKind::Json,
+                ok_answer(fmt::format(R"("stdin_bytes":{})", stream->stdin_bytes())));
+    stream->attach(client);
+}
+
+void Agent::handle(Connection& client, const ForgetRun& op) {
+    streams_.forget(op.run);
+    answer(client, {});
+}
+
+void Agent::handle(Connection& client, const GetState&) {
+    std::string contexts, runs;
+    for (const auto& context : contexts_) {
+        if (context->deleted || context->kernel->is_dead()) continue;
+        contexts += fmt::format(
+            R"({}{{"context":"{}","language":"{}","ready":{},"started":"plain","busy":{}}})",
+            contexts.empty() ? "" : ",", context->id, context->language,
+            context->start_deadline_ms == 0, context->run != nullptr);
+    }
+    for (const auto& stream : streams_.all()) {
+        runs +=
+            fmt::format(R"({}{{"run":"{}","context":"{}","ended":{}}})", runs.empty() ? "" : ",",
+                        stream->run(), stream->context(), stream->ended());
+    }
+    client.answer(ok_answer(fmt::format(R"("contexts":[{}],"runs":[{}])", contexts, runs)));
 }
 
 void Agent::handle(Connection& client, const FileRead& op) {

@@ -18,6 +18,7 @@
 #include "programs/agent/proc_view.h"
 #include "programs/agent/root_door.h"
 #include "programs/agent/run.h"
+#include "programs/agent/run_stream.h"
 #include "programs/agent/user_process.h"
 
 namespace cloister::agent {
@@ -40,6 +41,7 @@ class Agent {
   private:
     struct Context {
         std::string id;
+        std::string language;
         std::string cwd;
         std::unique_ptr<Kernel> kernel;
         std::unique_ptr<Run> run;         // after kernel: it goes first
@@ -66,9 +68,13 @@ class Agent {
     void handle(Connection& client, const DeleteContext& op);
     void handle(Connection& client, const RunCode& op);
     void handle(Connection& client, const InterruptRun& op);
+    void handle(Connection& client, const AttachRun& op);
+    void handle(Connection& client, const ForgetRun& op);
+    void handle(Connection& client, const GetState& op);
     void handle(Connection& client, const FileRead& op);
     void handle(Connection& client, const FileWrite& op);
     Result<void> prepare(Connection& client, const PrepareContext& op);
+    static void await_start(Context& context, Connection& client);
     Result<void> start_kernel(Connection& client, const PrepareContext& op,
                               const std::vector<std::string>& driver);
     Result<void> run(Connection& client, const RunCode& op);
@@ -90,6 +96,7 @@ class Agent {
     ProcView view_;
     RootDoor root_door_;
     std::list<std::unique_ptr<Connection>> connections_;
+    RunStreams streams_;  // after connections: they let their clients go
     std::list<std::unique_ptr<Context>> contexts_;
 };
 

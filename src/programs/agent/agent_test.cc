@@ -139,6 +139,8 @@ class AgentTest : public testing::Test {
         ASSERT_EQ(::chown(home_.c_str(), limits::kUserId, limits::kUserId), 0);
         socket_ = directory_ / "agent.sock";
         root_socket_ = directory_ / "root" / "root.sock";
+        spool_ = directory_ / "spool";
+        fs::create_directories(spool_);
         start_agent();
     }
 
@@ -152,6 +154,7 @@ class AgentTest : public testing::Test {
     void start_agent() {
         Birth birth;
         birth.listener = os::listen_unix(socket_, os::SocketKind::Stream, 64).value();
+        birth.spool = os::open_file(spool_, O_RDONLY | O_DIRECTORY).value();
         auto ready = os::make_pipe().value();
         birth.ready = std::move(ready.write);
         birth.record.root_allowed = root_allowed_;
@@ -232,7 +235,24 @@ class AgentTest : public testing::Test {
         return seen;
     }
 
-    fs::path directory_, home_;
+    json::object state() const { return ask(R"({"op":"state"})"); }
+    static std::string about_run(std::string_view op, const std::string& id) {
+        return fmt::format(R"({{"op":"{}","run":"{}"}})", op, id);
+    }
+    Seen attach(const std::string& id) const {
+        Client client(socket_);
+        client.send(FrameKind::Json, about_run("run.attach", id));
+        EXPECT_TRUE(client.answer().at("ok").as_bool());
+        return watch(client);
+    }
+    void wait_for(const std::string& name) const {
+        for (int i = 0; i < 200 && !fs::exists(home_ / name); ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        }
+        EXPECT_TRUE(fs::exists(home_ / name));
+    }
+
+    fs::path directory_, home_, spool_;
     std::string socket_, root_socket_;
     uint32_t root_allowed_ = 1;
     os::Fd oom_event_;
@@ -619,6 +639,124 @@ TEST_F(AgentTest, ARunGoesOnWithoutItsClient) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     EXPECT_TRUE(fs::exists(home_ / "done"));
+}
+
+TEST_F(AgentTest, WhatARunDidWithoutItsClientIsThereForTheNextOne) {
+    const std::string context = prepare(), id = new_id();
+    {
+        Client client(socket_);
+        client.send(FrameKind::Json,
+                    run_request(context,
+                                "for i in range(100_000): print(i)\n"
+                                "open('gap', 'w').close()\n"
+                                "while not os.path.exists('go'): time.sleep(0.01)\n"
+                                "print('end')",
+                                {}, id));
+        ASSERT_TRUE(client.next());
+    }
+    wait_for("gap");
+    const json::object before = state();
+    EXPECT_EQ(json::serialize(before.at("runs")),
+              fmt::format(R"([{{"run":"{}","context":"{}","ended":false}}])", id, context));
+    EXPECT_EQ(json::serialize(before.at("contexts")),
+              fmt::format(R"([{{"context":"{}","language":"python","ready":true,)"
+                          R"("started":"plain","busy":true}}])",
+                          context));
+    Client next(socket_);
+    next.send(FrameKind::Json, about_run("run.attach", id));
+    EXPECT_EQ(next.answer().at("stdin_bytes").as_int64(), 0);
+    os::Fd(os::open_file(home_ / "go", O_WRONLY | O_CREAT, 0644).value());
+    const Seen seen = watch(next);
+    std::string expected;
+    for (int i = 0; i < 100'000; ++i) expected += fmt::format("{}\n", i);
+    EXPECT_TRUE(seen.out == expected + "end\n") << seen.out.size();
+    EXPECT_EQ(seen.order, "SoE");
+    EXPECT_EQ(seen.reason(), "ok");
+    EXPECT_EQ(fs::exists(spool_ / id), true);
+    EXPECT_TRUE(attach(id).out == seen.out) << "the same again, after its end";
+    EXPECT_TRUE(ask(about_run("run.forget", id)).at("ok").as_bool());
+    EXPECT_EQ(ask(about_run("run.attach", id)).at("error").as_object().at("kind").as_string(),
+              "not_found");
+    EXPECT_TRUE(state().at("runs").as_array().empty());
+    EXPECT_FALSE(fs::exists(spool_ / id));
+}
+
+TEST_F(AgentTest, ALittleOutputMakesNoFile) {
+    const std::string context = prepare(), id = new_id();
+    Client client(socket_);
+    client.send(FrameKind::Json, run_request(context, "print(1)", {}, id));
+    EXPECT_EQ(watch(client).reason(), "ok");
+    EXPECT_EQ(attach(id).out, "1\n");
+    EXPECT_TRUE(fs::is_empty(spool_));
+    const std::string more = fmt::format(R"(,"forget":"{}")", id);
+    EXPECT_EQ(run(context, "print(2)", more).out, "2\n");
+    EXPECT_EQ(state().at("runs").as_array().size(), 1U) << "the next run forgot it";
+}
+
+TEST_F(AgentTest, ARunBeginsOnlyOnce) {
+    const std::string context = prepare(), id = new_id();
+    for (const char* expected : {"", "already_exists"}) {
+        Client client(socket_);
+        client.send(FrameKind::Json, run_request(context, "open('n', 'a').write('1')", {}, id));
+        const json::object first = client.answer();
+        if (*expected == '\0') {
+            EXPECT_EQ(watch(client).reason(), "ok");
+        } else {
+            EXPECT_EQ(first.at("error").as_object().at("kind").as_string(), expected);
+        }
+    }
+    EXPECT_EQ(os::read_file(home_ / "n", 10).value(), "1");
+}
+
+TEST_F(AgentTest, StdinGoesOnWithTheNextClient) {
+    const std::string id = new_id();
+    {
+        Client client(socket_);
+        client.send(FrameKind::Json,
+                    run_request(prepare(),
+                                "print(sys.stdin.readline())\nopen('read', 'w').close()\n"
+                                "print(sys.stdin.read())",
+                                R"(,"stdin":"stream")", id));
+        client.send(FrameKind::Stdin, "one\n");
+        wait_for("read");
+    }
+    Client next(socket_);
+    next.send(FrameKind::Json, about_run("run.attach", id));
+    EXPECT_EQ(next.answer().at("stdin_bytes").as_int64(), 4);
+    next.send(FrameKind::Stdin, "two");
+    next.send(FrameKind::Stdin, {});
+    EXPECT_EQ(watch(next).out, "one\n\ntwo\n");
+}
+
+TEST_F(AgentTest, OutputWithoutAClientEndsAtItsLimit) {
+    const std::string context = prepare(), id = new_id();
+    {
+        Client client(socket_);
+        client.send(FrameKind::Json, run_request(context, "while True: print('x' * 9_999)",
+                                                 R"(,"output_max":3000000)", id));
+        ASSERT_TRUE(client.next());
+    }
+    for (int i = 0; i < 200; ++i) {
+        const auto runs = state().at("runs").as_array();
+        if (runs.at(0).as_object().at("ended").as_bool()) break;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    const Seen seen = attach(id);
+    EXPECT_EQ(seen.reason(), "output_limit");
+    EXPECT_EQ(seen.out.size(), 3'000'000U);
+}
+
+TEST_F(AgentTest, AStartThatLostItsClientIsJoined) {
+    const std::string id = new_id();
+    {
+        Client client(socket_);
+        client.send(FrameKind::Json, prepare_request(id, "python"));
+    }
+    Client second(socket_), third(socket_);
+    second.send(FrameKind::Json, prepare_request(id, "python"));
+    third.send(FrameKind::Json, prepare_request(id, "python"));
+    EXPECT_TRUE(third.answer().at("ok").as_bool());
+    EXPECT_EQ(run(id, "print(1)").out, "1\n");
 }
 
 TEST_F(AgentTest, ASlowReaderStopsTheProgramAndNothingElse) {

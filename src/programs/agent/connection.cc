@@ -1,16 +1,16 @@
 #include "programs/agent/connection.h"
 
+#include <poll.h>
+
 #include "base/limits.h"
 
 namespace cloister::agent {
 namespace {
 
-std::string frame_header(FrameKind kind, size_t payload) {
-    std::string header;
-    append_frame(header, kind, {});
-    const size_t length = payload + 1;
-    for (size_t i = 0; i < 4; ++i) header[i] = static_cast<char>(length >> 8 * i);
-    return header;
+// Whether nobody can read any more what is sent: the other end has closed both directions.
+bool hung_up(const os::Fd& socket) {
+    pollfd entry{.fd = socket.get(), .events = 0, .revents = 0};
+    return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 }  // namespace
@@ -41,6 +41,12 @@ void Connection::send_json(const HeldMessage& message,
     flush();
 }
 
+void Connection::send_bytes(std::string_view frames) {
+    if (done_) return;
+    out_.append(frames);
+    flush();
+}
+
 void Connection::answer(std::string_view json) {
     send(FrameKind::Json, json);
     finish();
@@ -49,6 +55,12 @@ void Connection::answer(std::string_view json) {
 void Connection::finish() {
     finishing_ = true;
     flush();
+}
+
+void Connection::cut_off() {
+    on_frame = nullptr;
+    on_input_end = on_gone = nullptr;
+    lose();
 }
 
 os::Fd Connection::hand_over() {
@@ -90,6 +102,7 @@ void Connection::read_frame() {
         }
         case ReadState::Closed:
             input_ended_ = true;
+            if (hung_up(socket_)) return lose();
             if (const auto call = on_input_end) call();
             return;
     }

@@ -26,7 +26,8 @@ class Connection {
     void send(FrameKind kind, std::string_view payload);
     // One json frame put together from texts and slices of `message`.
     void send_json(const HeldMessage& message, std::initializer_list<std::string_view> parts);
-    void answer(std::string_view json);  // one json frame, then the end
+    void send_bytes(std::string_view frames);  // of frames, which may be cut anywhere
+    void answer(std::string_view json);        // one json frame, then the end
     size_t queued() const { return out_.size(); }
 
     enum class Reading { On, Off };
@@ -35,6 +36,8 @@ class Connection {
     void retry_if_starved();
     // Closes when all has been written.
     void finish();
+    // Closes at once; the client sees that it has not got all.
+    void cut_off();
     // Whether it is over and may be destroyed.
     bool is_done() const { return done_; }
     // The socket, for somebody else to go on with; then the connection is done.

@@ -79,6 +79,7 @@ RunCode run_code(FieldReader& in, const std::string& home) {
     op.memory_max = static_cast<uint64_t>(in.optional_int("memory_max", 1, INT64_MAX).value_or(0));
     op.pids_max = static_cast<uint64_t>(in.optional_int("pids_max", 1, INT64_MAX).value_or(0));
     op.artifacts = in.optional_bool("artifacts").value_or(false);
+    if (in.optional_value("forget") != nullptr) op.forget = id_field(in, "forget");
     return op;
 }
 
@@ -117,6 +118,9 @@ Result<Operation> by_name(FieldReader& in, const std::string& home) {
     if (op == "context.delete") return Operation(DeleteContext{id_field(in, "context")});
     if (op == "run") return Operation(run_code(in, home));
     if (op == "run.interrupt") return Operation(interrupt_run(in));
+    if (op == "run.attach") return Operation(AttachRun{id_field(in, "run")});
+    if (op == "run.forget") return Operation(ForgetRun{id_field(in, "run")});
+    if (op == "state") return Operation(GetState{});
     if (op == "file.read") return Operation(file_read(in, home));
     if (op == "file.write") return Operation(file_write(in, home));
     return invalid_field("op", fmt::format("there is no operation `{}`", op));

@@ -46,6 +46,7 @@ struct RunCode {
     uint64_t memory_max = 0;
     uint64_t pids_max = 0;
     bool artifacts = false;
+    std::string forget;  // as ForgetRun, of an earlier run; empty: none
 };
 
 struct InterruptRun {
@@ -53,8 +54,18 @@ struct InterruptRun {
     StopCause cause = StopCause::Interrupted;
 };
 
-using Operation =
-    std::variant<Hello, PrepareContext, DeleteContext, RunCode, InterruptRun, FileRead, FileWrite>;
+struct AttachRun {
+    std::string run;
+};
+
+struct ForgetRun {
+    std::string run;
+};
+
+struct GetState {};
+
+using Operation = std::variant<Hello, PrepareContext, DeleteContext, RunCode, InterruptRun,
+                               AttachRun, ForgetRun, GetState, FileRead, FileWrite>;
 
 // Decodes a connection's first frame (its kind byte, then its payload). Relative paths begin at
 // `home`. Errors name the field.

@@ -58,6 +58,19 @@ TEST(Operations, PathsBeginAtHome) {
     EXPECT_EQ(std::get<FileWrite>(*write).path, "/tmp/x");
 }
 
+TEST(Operations, RunsAreNamedByTheirIds) {
+    constexpr const char* kId = R"("run":"aaaaaaaaaaaaaaaaaaaa"})";
+    EXPECT_EQ(std::get<AttachRun>(*decode(std::string(R"({"op":"run.attach",)") + kId)).run,
+              "aaaaaaaaaaaaaaaaaaaa");
+    EXPECT_EQ(std::get<ForgetRun>(*decode(std::string(R"({"op":"run.forget",)") + kId)).run,
+              "aaaaaaaaaaaaaaaaaaaa");
+    EXPECT_TRUE(std::holds_alternative<GetState>(*decode(R"({"op":"state"})")));
+    const auto run = decode(std::string(kRun) + R"(,"forget":"cccccccccccccccccccc"})");
+    EXPECT_EQ(std::get<RunCode>(*run).forget, "cccccccccccccccccccc");
+    EXPECT_EQ(field_at_fault(std::string(kRun) + R"(,"forget":"../x"})"), "forget");
+    EXPECT_EQ(field_at_fault(R"({"op":"run.attach","run":"x"})"), "run");
+}
+
 TEST(Operations, NameTheFieldAtFault) {
     EXPECT_EQ(field_at_fault(R"({"op":"dance"})"), "op");
     EXPECT_EQ(field_at_fault(R"({"op":"hello","extra":1})"), "extra");

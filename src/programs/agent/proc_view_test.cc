@@ -157,7 +157,8 @@ class ProcViewTest : public testing::Test {
     }
     std::string shown(birth::ProcFile file) const {
         std::string text(64 * limits::kKiB, '\0');
-        const ssize_t got = ::pread(birth_.proc_view[static_cast<size_t>(file)].get(), text.data(), text.size(), 0);
+        const ssize_t got =
+            ::pread(birth_.proc_view[static_cast<size_t>(file)].get(), text.data(), text.size(), 0);
         text.resize(static_cast<size_t>(got));
         return text;
     }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -40,6 +41,38 @@ std::string_view string_or_empty(std::string_view value) {
     return value.starts_with('"') ? value : R"("")";
 }
 
+std::string limit_json(const std::optional<LimitFired>& limit) {
+    if (!limit) return {};
+    return fmt::format(R"("limit":{{"name":"{}","value":{}}},)", limit->name, limit->value);
+}
+
+// All of `ended` but the files that the run changed.
+std::string ended_head(const RunEnd& end, int64_t execution_count) {
+    const std::string exit_code = end.exit_code ? std::to_string(*end.exit_code) : "null";
+    return fmt::format(R"({{"event":"ended","at_ms":{},"reason":"{}","exit_code":{},"message":{},)"
+                       R"("state_lost":{},{}"limits_hit":{},"usage":{{"wall_ms":{},"cpu_ms":{},)"
+                       R"("memory_peak_bytes":{},"output_bytes":{}}},"execution_count":{})",
+                       unix_ms(), to_string(end.reason), exit_code, json_quote(end.message),
+                       end.state_lost, limit_json(end.limit), string_list(end.limits_hit),
+                       end.usage.wall_ms, end.usage.cpu_ms, end.usage.memory_peak_bytes,
+                       end.usage.output_bytes, execution_count);
+}
+
+std::string ended_event(std::string_view head, std::string_view artifacts, int64_t left_out) {
+    return fmt::format(R"({},"artifacts":{},"artifacts_left_out":{}}})", head, artifacts, left_out);
+}
+
+// How many entries the list of a walk has. Within a string no quote stands unescaped.
+int64_t files_in(std::string_view artifacts) {
+    constexpr std::string_view kEntry = R"({"path":)";
+    int64_t count = 0;
+    for (size_t at = artifacts.find(kEntry); at != std::string_view::npos;
+         at = artifacts.find(kEntry, at + 1)) {
+        ++count;
+    }
+    return count;
+}
+
 std::string request_head(const RunCode& op) {
     std::string head = R"({"msg_type":"execute_request","content":{)";
     if (op.filename) head += fmt::format("\"filename\":{},", json_quote(*op.filename));
@@ -67,50 +100,32 @@ int disk_error_in(std::string_view walked) {
     return members ? static_cast<int>(number_in(find_member(*members, "disk_error"), 0)) : 0;
 }
 
-std::string limit_json(const std::optional<LimitFired>& limit) {
-    if (!limit) return {};
-    return fmt::format(R"("limit":{{"name":"{}","value":{}}},)", limit->name, limit->value);
-}
-
 }  // namespace
 
-Run::Run(RunCode op, Kernel& kernel, const UsageMeter& meter, FileHelper& files, os::Poller& poller,
-         std::string& cwd)
+Run::Run(RunCode op, RunStream& stream, Kernel& kernel, const UsageMeter& meter, FileHelper& files,
+         os::Poller& poller, std::string& cwd)
     : op_(std::move(op)),
+      stream_(&stream),
       kernel_(kernel),
       meter_(meter),
       files_(files),
       poller_(poller),
       cwd_(cwd) {
     facts_.limits = limits_of(op_, meter_.record());
+    stream_->on_frame = [this](const HeldMessage& frame) { on_client_frame(frame); };
+    stream_->on_input_end = [this] {
+        stdin_ended_ = true;
+        write_stdin();
+    };
 }
 
 Run::~Run() {
     end_stdin();
     if (walk_.open()) poller_.unwatch(walk_);
     kernel_.set_listener(nullptr);
-    detach();
-}
-
-void Run::attach(Connection& client) {
-    client_ = &client;
-    client.on_frame = [this](const HeldMessage& frame) { on_client_frame(frame); };
-    client.on_input_end = [this] {
-        stdin_ended_ = true;
-        write_stdin();
-    };
-    client.on_gone = [this] {
-        client_ = nullptr;
-        end_stdin();
-    };
-}
-
-void Run::detach() {
-    if (client_ == nullptr) return;
-    Connection& client = *std::exchange(client_, nullptr);
-    client.on_frame = nullptr;
-    client.on_input_end = client.on_gone = nullptr;
-    client.finish();
+    if (stream_ == nullptr) return;
+    stream_->on_frame = nullptr;
+    stream_->on_input_end = nullptr;
 }
 
 Result<void> Run::begin() {
@@ -129,7 +144,7 @@ Result<void> Run::begin() {
     started_ticks_ = ticks_since_boot();
     if (op_.cpu_time_ms > 0) next_cpu_look_ms_ = started_ms_ + limits::kCpuTimeLookMs;
     kernel_.set_listener(this);
-    event(R"({"event":"started"})");
+    event(fmt::format(R"({{"event":"started","at_ms":{}}})", unix_ms()));
     const HeldMessage request = std::exchange(op_.request, nullptr);
     return kernel_.send(request, {request_head(op_), op_.code, "}}"}, passed);
 }
@@ -137,10 +152,6 @@ Result<void> Run::begin() {
 // --- stdin ---
 
 void Run::on_client_frame(const HeldMessage& frame) {
-    if (frame->bytes[0] != static_cast<char>(FrameKind::Stdin)) {
-        detach();  // whoever sends anything else does not speak the protocol
-        return;
-    }
     const std::string_view bytes = std::string_view(frame->bytes).substr(1);
     if (bytes.empty()) stdin_ended_ = true;
     if (stdin_.open()) stdin_queue_.append(bytes);
@@ -153,8 +164,7 @@ void Run::write_stdin() {
     if (stdin_ended_ && stdin_queue_.size() == 0) return end_stdin();
     poller_.set_interest(stdin_,
                          stdin_queue_.size() > 0 ? os::Interest::Write : os::Interest::None);
-    if (client_ == nullptr) return;
-    client_->set_reading(stdin_queue_.size() < limits::kStdinBuffered ? Connection::Reading::On
+    stream_->set_reading(stdin_queue_.size() < limits::kStdinBuffered ? Connection::Reading::On
                                                                       : Connection::Reading::Off);
 }
 
@@ -164,18 +174,18 @@ void Run::end_stdin() {
     stdin_.reset();
     stdin_queue_.clear();
     // Frames that still come are read and thrown away.
-    if (client_ != nullptr) client_->set_reading(Connection::Reading::On);
+    stream_->set_reading(Connection::Reading::On);
 }
 
 // --- Events ---
 
 void Run::event(std::string_view json) {
-    if (client_ != nullptr) client_->send(FrameKind::Json, json);
+    stream_->send(FrameKind::Json, json);
 }
 
 bool Run::takes_output() const {
-    if (client_ == nullptr || phase_ != Phase::Running) return true;
-    return client_->queued() <
+    if (phase_ != Phase::Running) return true;
+    return stream_->backlog() <
            (stop_ms_ ? limits::kAgentOutputBufferedAtStop : limits::kAgentOutputBuffered);
 }
 
@@ -193,7 +203,7 @@ uint64_t Run::count_output(uint64_t bytes) {
 void Run::on_output(FrameKind stream, std::string_view bytes) {
     if (phase_ != Phase::Running) return;
     const std::string_view shown = bytes.substr(0, count_output(bytes.size()));
-    if (client_ != nullptr && !shown.empty()) client_->send(stream, shown);
+    if (!shown.empty()) stream_->send(stream, shown);
 }
 
 void Run::on_message(const DriverMessage& message) {
@@ -219,7 +229,7 @@ void Run::on_message(const DriverMessage& message) {
 
 void Run::display(const DriverMessage& message, std::string_view name) {
     const std::string_view data = object_or_empty(find_member(message.content, "data"));
-    if (count_output(data.size()) < data.size() || client_ == nullptr) return;
+    if (count_output(data.size()) < data.size()) return;
     std::string tail;
     if (name == "result") {
         tail = fmt::format(R"(,"execution_count":{})",
@@ -228,7 +238,7 @@ void Run::display(const DriverMessage& message, std::string_view name) {
     const auto transient = split_object(find_member(message.content, "transient"));
     const std::string_view id = transient ? find_member(*transient, "display_id") : "";
     if (id.starts_with('"')) tail += fmt::format(R"(,"display_id":{})", id);
-    client_->send_json(message.held,
+    stream_->send_json(message.held,
                        {fmt::format(R"({{"event":"{}","data":)", name), data, R"(,"metadata":)",
                         object_or_empty(find_member(message.content, "metadata")), tail, "}"});
 }
@@ -237,8 +247,7 @@ void Run::error(const DriverMessage& message) {
     note_disk_error(message);
     const std::string_view trace = find_member(message.content, "traceback");
     const int64_t line = number_in(find_member(message.content, "line"), 0);
-    if (client_ == nullptr) return;
-    client_->send_json(
+    stream_->send_json(
         message.held,
         {R"({"event":"error","name":)", string_or_empty(find_member(message.content, "ename")),
          R"(,"value":)", string_or_empty(find_member(message.content, "evalue")),
@@ -393,23 +402,13 @@ void Run::end(std::string_view walked) {
     phase_ = Phase::Over;
     kernel_.set_listener(nullptr);
     if (suspects_disk_) facts_.disk_error = disk_error_in(walked);
-    event(ended_event(outcome_of(facts_), walked));
-    detach();
-}
-
-std::string Run::ended_event(const RunEnd& end, std::string_view walked) const {
     const auto members = split_object(walked);
     const std::string_view artifacts = members ? find_member(*members, "artifacts") : "";
-    const std::string exit_code = end.exit_code ? std::to_string(*end.exit_code) : "null";
-    return fmt::format(
-        R"({{"event":"ended","reason":"{}","exit_code":{},"message":{},"state_lost":{},{})"
-        R"("limits_hit":{},"usage":{{"wall_ms":{},"cpu_ms":{},"memory_peak_bytes":{},)"
-        R"("output_bytes":{}}},"artifacts":{},"artifacts_left_out":{},"execution_count":{}}})",
-        to_string(end.reason), exit_code, json_quote(end.message), end.state_lost,
-        limit_json(end.limit), string_list(end.limits_hit), end.usage.wall_ms, end.usage.cpu_ms,
-        end.usage.memory_peak_bytes, end.usage.output_bytes,
-        artifacts.starts_with('[') ? artifacts : "[]",
-        members ? number_in(find_member(*members, "left_out"), 0) : 0, execution_count_);
+    const int64_t left_out = members ? number_in(find_member(*members, "left_out"), 0) : 0;
+    const std::string head = ended_head(outcome_of(facts_), execution_count_);
+    std::string brief = ended_event(head, "[]", left_out + files_in(artifacts));
+    std::string whole = artifacts.starts_with('[') ? ended_event(head, artifacts, left_out) : brief;
+    std::exchange(stream_, nullptr)->end(std::move(whole), std::move(brief));
 }
 
 }  // namespace cloister::agent

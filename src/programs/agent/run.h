@@ -1,8 +1,8 @@
 // Run: one execution of code in a kernel, from `started` to `ended`. A state machine over the
 // kernel's messages, the client's frames and time.
 //
-//     Run run(std::move(op), kernel, parts, poller);
-//     run.attach(connection);       // the client; may go away at any time
+//     Run run(std::move(op), stream, kernel, …);
+//     stream.attach(connection);    // a client; may go away at any time
 //     run.begin();
 //     … run.tick(steady_ms()) when next_deadline() has come …
 //     if (run.is_over()) …          // `ended` was sent
@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "programs/agent/connection.h"
 #include "programs/agent/file_helper.h"
 #include "programs/agent/kernel.h"
 #include "programs/agent/operations.h"
 #include "programs/agent/outcome.h"
+#include "programs/agent/run_stream.h"
 #include "programs/agent/usage.h"
 
 namespace cloister::agent {
@@ -28,15 +28,14 @@ namespace cloister::agent {
 class Run : public KernelListener {
   public:
     // `cwd` is where the kernel is now; if the run moves it, the new place is written there.
-    Run(RunCode op, Kernel& kernel, const UsageMeter& meter, FileHelper& files, os::Poller& poller,
-        std::string& cwd);
+    Run(RunCode op, RunStream& stream, Kernel& kernel, const UsageMeter& meter, FileHelper& files,
+        os::Poller& poller, std::string& cwd);
     ~Run() override;
     Run(const Run&) = delete;
 
     // The leaders of families that are none of this run's: other interpreters, the agent's helper.
     std::function<std::vector<pid_t>()> other_families;
 
-    void attach(Connection& client);
     Result<void> begin();
     void stop(StopCause cause);
     void tick(int64_t now_ms);
@@ -56,7 +55,6 @@ class Run : public KernelListener {
         Over,        // `ended` was sent
     };
 
-    void detach();
     // --- stdin ---
     void on_client_frame(const HeldMessage& frame);
     void end_stdin();
@@ -79,15 +77,14 @@ class Run : public KernelListener {
     void start_walk();
     void read_walk();
     void end(std::string_view walked);
-    std::string ended_event(const RunEnd& end, std::string_view walked) const;
 
     RunCode op_;
+    RunStream* stream_;  // null when the run is over
     Kernel& kernel_;
     const UsageMeter& meter_;
     FileHelper& files_;
     os::Poller& poller_;
     std::string& cwd_;
-    Connection* client_ = nullptr;
 
     Phase phase_ = Phase::Running;
     RunFacts facts_;

@@ -105,6 +105,7 @@ class RunTest : public ::testing::Test {
                 loop, "127.0.0.1:0",
                 [this](http::Request& q, http::Response& a) { return play(played_, q, a); });
             loop_ = &loop;
+            (*server)->start();
             ready.set_value((*server)->port());
             loop.run();
         });

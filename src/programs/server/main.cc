@@ -55,6 +55,8 @@ Result<std::shared_ptr<Service>> assemble(Loop& loop, const Options& options) {
 
 Task<void> begin(std::shared_ptr<Service> service, std::optional<int> ready_fd) {
     service->engine->start();
+    co_await service->engine->recovered();
+    service->server->start();
     const std::string port = std::to_string(service->server->port());
     log_info("serving", {{"port", port}});
     if (!ready_fd) co_return;

@@ -1,8 +1,8 @@
-#include "faces/rest/base64.h"
+#include "wire/base64.h"
 
 #include <cstdint>
 
-namespace cloister::rest {
+namespace cloister {
 namespace {
 
 constexpr std::string_view kAlphabet =
@@ -14,6 +14,21 @@ size_t padding_of(std::string_view text) {
 }
 
 }  // namespace
+
+std::string base64_encode(std::string_view bytes) {
+    std::string out;
+    out.reserve((bytes.size() + 2) / 3 * 4);
+    uint32_t bits = 0;
+    int held = 0;  // bits that are not in `out` yet
+    for (const char c : bytes) {
+        bits = (bits << 8 | static_cast<unsigned char>(c)) & 0xFFFF;
+        held += 8;
+        for (; held >= 6; held -= 6) out += kAlphabet[bits >> (held - 6) & 0x3F];
+    }
+    if (held > 0) out += kAlphabet[bits << (6 - held) & 0x3F];
+    while (out.size() % 4 != 0) out += '=';
+    return out;
+}
 
 std::optional<std::string> base64_decode(std::string_view text) {
     if (text.size() % 4 != 0) return std::nullopt;
@@ -35,4 +50,4 @@ std::optional<std::string> base64_decode(std::string_view text) {
     return clean ? std::optional(std::move(out)) : std::nullopt;
 }
 
-}  // namespace cloister::rest
+}  // namespace cloister

@@ -1,0 +1,144 @@
+#include "programs/agent/run_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cloister::agent {
+namespace {
+
+// A client that catches up is given so much ahead of what it reads.
+constexpr size_t kFedAhead = limits::kAgentOutputBuffered / 2;
+
+std::string lost_event(const RunSpool::Count& lost) {
+    return fmt::format(R"({{"event":"lost","events":{},"bytes":{}}})", lost.frames, lost.bytes);
+}
+
+}  // namespace
+
+RunStream::RunStream(SpoolRoom& room, std::string run, std::string context)
+    : room_(room), run_(std::move(run)), context_(std::move(context)), spool_(room, run_) {}
+
+RunStream::~RunStream() {
+    room_.give_memory(end_.size());
+    let_go();
+}
+
+void RunStream::send(FrameKind kind, std::string_view payload) {
+    spool_.append(kind, {payload});
+    if (live_) client_->send(kind, payload);
+}
+
+void RunStream::send_json(const HeldMessage& message,
+                          std::initializer_list<std::string_view> parts) {
+    spool_.append(FrameKind::Json, parts);
+    if (live_) client_->send_json(message, parts);
+}
+
+void RunStream::end(std::string whole, std::string brief) {
+    on_frame = nullptr;
+    on_input_end = nullptr;
+    if (live_) client_->send(FrameKind::Json, whole);
+    const bool fits = whole.size() <= limits::kSpoolInMemory && room_.has_memory(whole.size());
+    end_ = fits ? std::move(whole) : std::move(brief);
+    room_.take_memory(end_.size());
+    if (live_) let_go();
+}
+
+uint64_t RunStream::backlog() const {
+    if (client_ == nullptr) return 0;
+    return client_->queued() + (live_ ? 0 : spool_.size() - sent_);
+}
+
+void RunStream::set_reading(Connection::Reading reading) {
+    if (client_ != nullptr) client_->set_reading(reading);
+}
+
+void RunStream::cut_off() {
+    live_ = false;
+    if (client_ != nullptr) std::exchange(client_, nullptr)->cut_off();
+}
+
+void RunStream::let_go() {
+    live_ = false;
+    if (client_ == nullptr) return;
+    Connection& client = *std::exchange(client_, nullptr);
+    client.on_frame = nullptr;
+    client.on_input_end = client.on_gone = nullptr;
+    client.finish();
+}
+
+void RunStream::attach(Connection& client) {
+    cut_off();
+    client_ = &client;
+    sent_ = 0;
+    client.on_frame = [this](const HeldMessage& frame) { take(frame); };
+    client.on_input_end = [this] {
+        if (on_input_end) on_input_end();
+    };
+    client.on_gone = [this] {
+        client_ = nullptr;
+        live_ = false;
+    };
+    feed();
+}
+
+void RunStream::take(const HeldMessage& frame) {
+    if (frame->bytes[0] != static_cast<char>(FrameKind::Stdin)) return cut_off();
+    stdin_bytes_ += frame->bytes.size() - 1;
+    if (on_frame) on_frame(frame);
+}
+
+void RunStream::feed() {
+    while (client_ != nullptr && !live_ && client_->queued() < kFedAhead) {
+        const auto bytes = spool_.read(sent_, limits::kStreamChunk);
+        if (!bytes) return cut_off();
+        if (bytes->empty()) return go_live();
+        sent_ += bytes->size();
+        client_->send_bytes(*bytes);
+    }
+}
+
+void RunStream::go_live() {
+    live_ = true;
+    if (spool_.lost().frames > 0) client_->send(FrameKind::Json, lost_event(spool_.lost()));
+    if (live_ && ended()) client_->send(FrameKind::Json, end_);
+    if (live_ && ended()) let_go();
+}
+
+RunStreams::RunStreams(const os::Fd& spool_directory) : room_(spool_directory) {
+    room_.drop_oldest = [this] { return drop_oldest(); };
+}
+
+RunStream* RunStreams::find(std::string_view run) const {
+    const auto found = std::ranges::find(streams_, run, &RunStream::run);
+    return found == streams_.end() ? nullptr : found->get();
+}
+
+RunStream& RunStreams::add(std::string run, std::string context) {
+    streams_.push_back(std::make_unique<RunStream>(room_, std::move(run), std::move(context)));
+    return *streams_.back();
+}
+
+void RunStreams::forget(std::string_view run) {
+    std::erase_if(streams_,
+                  [&](const auto& stream) { return stream->run() == run && stream->ended(); });
+}
+
+void RunStreams::tend() {
+    for (const auto& stream : streams_) stream->feed();
+    auto ended = static_cast<size_t>(std::ranges::count_if(streams_, &RunStream::ended));
+    std::erase_if(streams_, [&](const auto& stream) {
+        return stream->ended() && ended > limits::kUnclaimedRunsMax && ended-- > 0;
+    });
+}
+
+bool RunStreams::drop_oldest() {
+    const auto oldest = std::ranges::find_if(streams_, &RunStream::can_drop);
+    if (oldest == streams_.end()) return false;
+    (*oldest)->drop();
+    return true;
+}
+
+}  // namespace cloister::agent
