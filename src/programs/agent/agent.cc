@@ -48,9 +48,9 @@ Agent::Agent(Birth birth, Settings settings)
       meter_(birth_),
       oom_(birth_, meter_),
       files_(processes_),
-      streams_(birth_.spool),
       view_(birth_),
-      root_door_(birth_, processes_, poller_, settings_.root_socket) {}
+      root_door_(birth_, processes_, poller_, settings_.root_socket),
+      streams_(birth_.spool) {}
 
 Result<void> Agent::serve() {
     TRY_OK(open());
