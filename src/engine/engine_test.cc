@@ -425,7 +425,7 @@ Task<void> disk_figure(Checks&) {
     co_await Context::stop(sandbox->context("python"), run, EndReason::Interrupted);
     co_await Bench::end_of(run);
     const json::object metrics = run->to_json(Detail::Whole).at("metrics").as_object();
-    EXPECT_EQ(metrics.at("disk_bytes").as_uint64(), 4711U);
+    EXPECT_EQ(metrics.at("disk_bytes").as_uint64(), 4096U);
     EXPECT_GE(metrics.at("disk_age_ms").as_int64(), 0);
     co_await bench.stop();
 }

@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
-#include <thread>
-
-#include "http/server.h"
+#include "http/test_server.h"
 
 namespace cloister::http {
 namespace {
@@ -41,27 +38,9 @@ Task<void> serve(Request& request, Response& response) {
 
 class ClientTest : public ::testing::Test {
   protected:
-    void SetUp() override {
-        std::promise<uint16_t> ready;
-        thread_ = std::thread([this, &ready] {
-            Loop loop;
-            auto server = Server::create(loop, "127.0.0.1:0", serve);
-            loop_ = &loop;
-            (*server)->start();
-            ready.set_value((*server)->port());
-            loop.run();
-        });
-        url_ = "http://127.0.0.1:" + std::to_string(ready.get_future().get());
-    }
-    void TearDown() override {
-        loop_->stop();
-        thread_.join();
-    }
-    Client client() { return Client::create(url_).value(); }
+    Client client() { return Client::create(server_.url()).value(); }
 
-    Loop* loop_ = nullptr;
-    std::string url_;
-    std::thread thread_;
+    TestServer server_{serve};
 };
 
 TEST_F(ClientTest, SendsAndReadsAnswers) {

@@ -488,6 +488,31 @@ def test_a_script_knows_its_name(run: Run) -> None:
     assert text_result(run("'__file__' in globals(), sys.argv")) == "(False, [''])"
 
 
+def test_a_program_ends_as_in_an_interpreter_of_its_own(run: Run) -> None:
+    code = (
+        "import atexit, threading, time\n"
+        "atexit.register(print, 'first registered, last called')\n"
+        "def broken(): raise ValueError('in an exit function')\n"
+        "atexit.register(broken)\n"
+        "atexit.register(print, 'last registered, first called')\n"
+        "threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()\n"
+        "'not shown'"
+    )
+    done = run(code, filename="program.py")
+    assert done["stdout"]["text"] == "thread\nlast registered, first called\nfirst registered, last called\n"
+    assert "ValueError: in an exit function" in done["stderr"]["text"]
+    assert (done["results"], done["end_reason"], done["exit_code"]) == ([], "ok", 0)
+    assert text_result(run("'shown'")) == "'shown'"
+
+
+def test_exit_functions_run_after_an_exception_too(run: Run) -> None:
+    code = "import atexit\nprint_end = atexit.register(lambda: print('end'))\natexit.unregister(print)\nraise SystemExit(3)"
+    done = run(code, filename="program.py")
+    assert (done["stdout"]["text"], done["exit_code"]) == ("end\n", 3)
+    removed = run("import atexit\ndef f(): print('f')\natexit.register(f)\natexit.unregister(f)", filename="p.py")
+    assert removed["stdout"]["text"] == ""
+
+
 def test_cwd_is_entered_and_stays(run: Run) -> None:
     run("import os; os.makedirs('deep')")
     assert text_result(run("os.getcwd()", cwd="/home/user/deep")) == "'/home/user/deep'"

@@ -17,6 +17,7 @@ from IPython.core.async_helpers import _pseudo_sync_runner
 
 from . import errors
 from .channel import Channel, Message
+from .exits import ExitFunctions
 from .interrupts import Interrupts
 from .shell import CellShell
 from .streams import Streams
@@ -53,6 +54,7 @@ class Driver:
         self._shell = CellShell.create(self._channel, self._streams)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = os.getpid()
+        self._exits = ExitFunctions()
         self._install_input()
         os.register_at_fork(before=self._streams.flush, after_in_child=self._leave)
 
@@ -95,15 +97,26 @@ class Driver:
 
     def _execute(self, request: Request) -> BaseException | None:
         self._shell.last_error = None
+        code = request.code.removeprefix("\ufeff")
         with self._environment(request):
-            others = set(threading.enumerate())
-            error = self._run_cell(request.code.removeprefix("\ufeff")) or self._shell.last_error
-            if request.filename is not None:  # a program ends with its threads, a cell does not
-                _join_new_threads(others)
+            error = self._run_cell(code) if request.filename is None else self._run_program(code)
             if isinstance(error, SystemExit) and not isinstance(error.code, (int, type(None))):
                 print(error.code, file=sys.stderr)
             self._streams.flush()
         return error
+
+    def _run_program(self, code: str) -> BaseException | None:
+        """A file, as an interpreter of its own runs it: its last expression is not shown, and it ends with
+        its threads and what it registered with atexit."""
+        others = set(threading.enumerate())
+        self._shell.ast_node_interactivity = "none"
+        try:
+            with self._exits.of_program():
+                error = self._run_cell(code)
+                _join_new_threads(others)
+                return error
+        finally:
+            self._shell.ast_node_interactivity = "last_expr"
 
     def _run_cell(self, code: str) -> BaseException | None:
         shell = self._shell
@@ -121,7 +134,7 @@ class Driver:
         else:
             result = _pseudo_sync_runner(coroutine)
         self._after_cell(result)
-        return result.error_before_exec or result.error_in_exec
+        return result.error_before_exec or result.error_in_exec or shell.last_error
 
     def _awaits(self, transformed: str) -> bool:
         try:

@@ -50,7 +50,12 @@ Result<void> make_directories(const fs::path& directory) {
 
 Result<os::Fd> create_file(const std::string& path) {
     TRY_OK(make_directories(fs::path(path).parent_path()));
-    os::Fd file = TRY(os::open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644));
+    auto file = os::open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+    if (!file && file.error().os_error == ELOOP) {
+        return make_error(ErrorKind::AlreadyExists,
+                          path + " is a symbolic link, which is not written through: remove it");
+    }
+    if (!file) return file;
     TRY_OK(give_to_caller(path));
     return file;
 }

@@ -3,11 +3,9 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <future>
 #include <map>
-#include <thread>
 
-#include "http/server.h"
+#include "http/test_server.h"
 #include "os/fd.h"
 #include "programs/cli/command.h"
 #include "wire/json.h"
@@ -98,22 +96,8 @@ class RunTest : public ::testing::Test {
         std::filesystem::create_directories(kDirectory);
         before_ = std::filesystem::current_path();
         std::filesystem::current_path(kDirectory);
-        std::promise<uint16_t> ready;
-        thread_ = std::thread([this, &ready] {
-            Loop loop;
-            auto server = http::Server::create(
-                loop, "127.0.0.1:0",
-                [this](http::Request& q, http::Response& a) { return play(played_, q, a); });
-            loop_ = &loop;
-            (*server)->start();
-            ready.set_value((*server)->port());
-            loop.run();
-        });
-        url_ = "http://127.0.0.1:" + std::to_string(ready.get_future().get());
     }
     void TearDown() override {
-        loop_->stop();
-        thread_.join();
         std::filesystem::current_path(before_);
         std::filesystem::remove_all(kDirectory);
     }
@@ -142,9 +126,9 @@ class RunTest : public ::testing::Test {
     static constexpr const char* kDirectory = "/tmp/cloister-run-test";
     std::filesystem::path before_;
     Played played_;
-    Loop* loop_ = nullptr;
-    std::string url_;
-    std::thread thread_;
+    http::TestServer server_{
+        [this](http::Request& q, http::Response& a) { return play(played_, q, a); }};
+    std::string url_ = server_.url();
 };
 
 TEST_F(RunTest, StreamsTheProgramsOutputAndDeletesTheSandbox) {
