@@ -51,6 +51,11 @@ class PoolTest : public testing::Test {
         EXPECT_FALSE(loop_there(layout::pool_image(data_))) << "the loop device frees itself";
         fs::remove_all(data_);
     }
+    // The beginnings of an image.
+    void make_root() const {
+        for (const char* name : {"proc", "dev", "sys", "tmp", "run"})
+            fs::create_directories(data_ + "/root/" + name);
+    }
     std::string in_pool(const std::string& path) const {
         return layout::pool_directory(data_) + "/" + path;
     }
@@ -95,7 +100,10 @@ TEST_F(PoolTest, ImportsARuntimeOncePerContent) {
     EXPECT_EQ(import_runtime(*pool_, runtime).error().kind, ErrorKind::InvalidArgument)
         << "no agent in it";
     write_text(runtime + "/bin/cloister-agent", "one");
-    ASSERT_EQ(::chmod((runtime + "/bin/cloister-agent").c_str(), 0700), 0);
+    write_text(runtime + "/bin/cloister-sudo", "client");
+    for (const char* name : {"/bin/cloister-agent", "/bin/cloister-sudo"}) {
+        ASSERT_EQ(::chmod((runtime + name).c_str(), 0700), 0);
+    }
     const auto first = import_runtime(*pool_, runtime);
     ASSERT_TRUE(first) << first.error().message;
     EXPECT_TRUE(is_id(first->id));
@@ -104,7 +112,12 @@ TEST_F(PoolTest, ImportsARuntimeOncePerContent) {
 
     const std::string agent = in_pool("runtimes/" + first->id + "/bin/cloister-agent");
     EXPECT_EQ(*os::read_file(agent, 10), "one");
-    EXPECT_EQ(fs::status(agent).permissions(), static_cast<fs::perms>(0755))
+    struct stat program{};
+    ASSERT_EQ(::stat(agent.c_str(), &program), 0);
+    EXPECT_EQ(program.st_mode & 07777, 0711u) << "nobody inside reads the agent's program";
+    EXPECT_EQ(program.st_uid, limits::kLowIds) << "which is of an owner that no sandbox maps";
+    const std::string sudo = in_pool("runtimes/" + first->id + "/bin/cloister-sudo");
+    EXPECT_EQ(fs::status(sudo).permissions(), static_cast<fs::perms>(0755))
         << "for any user, whatever the umask was";
     EXPECT_FALSE(os::open_file(agent, O_WRONLY)) << "read-only";
 
@@ -154,6 +167,7 @@ TEST_F(PoolTest, CountsWhatTemplatesHold) {
 }
 
 TEST_F(PoolTest, ImportsAnImageAndStartsOverAfterAKill) {
+    make_root();
     fs::create_directories(data_ + "/root/etc");
     write_text(data_ + "/root/etc/motd", "welcome");
     ASSERT_EQ(::chown((data_ + "/root/etc/motd").c_str(), 5000, 0), 0);
@@ -177,8 +191,22 @@ TEST_F(PoolTest, ImportsAnImageAndStartsOverAfterAKill) {
     EXPECT_TRUE(import_image(*pool_, image)->was_there);
 }
 
+TEST_F(PoolTest, RefusesAnImageWhoseProcIsALink) {
+    make_root();
+    fs::remove(data_ + "/root/proc");
+    fs::create_directory_symlink("/etc", data_ + "/root/proc");
+    const std::string image = data_ + "/base-00000000000e.tar.zst";
+    ASSERT_TRUE(os::run_program(
+        {"tar", "--create", "--zstd", "--file", image, "--directory", data_ + "/root", "."}));
+    const auto refused = import_image(*pool_, image);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+    EXPECT_NE(refused.error().message.find("/proc is not a directory"), std::string::npos);
+    EXPECT_FALSE(pool_->base_template());
+}
+
 TEST_F(PoolTest, RefusesAnImageWithADevice) {
-    fs::create_directories(data_ + "/root/dev");
+    make_root();
     ASSERT_EQ(::mknod((data_ + "/root/dev/null").c_str(), S_IFCHR | 0666, makedev(1, 3)), 0);
     const std::string image = data_ + "/base-00000000000d.tar.zst";
     ASSERT_TRUE(os::run_program(
