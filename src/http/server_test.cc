@@ -391,11 +391,12 @@ TEST_F(ServerTest, ClientsThatComeBeforeTheStartWait) {
     start({}, Accepting::Later);
     const os::Fd early = connect();
     ASSERT_TRUE(
-        os::write_all(early, "GET /early HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+        os::write_all(early, "GET /later HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
     std::this_thread::sleep_for(20ms);
     EXPECT_EQ(seen_.requests, 0);
     asio::post(loop_->context(), [this] { server_->start(); });
-    EXPECT_TRUE(has(os::read_all(early, 10000).value_or("(reset)"), "HTTP/1.1 200"));
+    const std::string got = os::read_all(early, 10000).value_or("(reset)");
+    EXPECT_TRUE(has(got, "HTTP/1.1 200")) << got;
 }
 
 TEST(ServerListen, NamesABadAddress) {

@@ -30,7 +30,8 @@ TEST(SpawnOrder, IsRefusedWhenItPromisesMoreOrLess) {
     EXPECT_FALSE(well_formed(spawn_with(1, 1, kOrderFixed + 2)));
     EXPECT_FALSE(well_formed(spawn_with(1u << birth::kHaveBits, 0, kOrderFixed + 1)))
         << "a bit that nobody knows";
-    EXPECT_FALSE(well_formed(spawn_with(0, 5, kOrderFixed + 10)))
+    EXPECT_FALSE(well_formed(
+        spawn_with(0, os::kHierarchiesMax + 1, kOrderFixed + 2 * (os::kHierarchiesMax + 1))))
         << "more hierarchies than there can be";
 }
 

@@ -75,7 +75,7 @@ class WardenTest : public testing::Test {
   protected:
     static void SetUpTestSuite() {
         fs::create_directories(root() + "/image");
-        for (const char* name : {"dev", "proc", "run", "tmp", "opt", "etc", "home/user"}) {
+        for (const char* name : {"dev", "proc", "sys", "run", "tmp", "opt", "etc", "home/user"}) {
             fs::create_directories(root() + "/image/" + name);
         }
         const std::string image = root() + "/base-00000000000e.tar.zst";
