@@ -22,7 +22,8 @@ TEST(WardenClient, WithoutAWardenRequestsFailAtOnce) {
 }
 
 Task<void> wait_for_warden(std::shared_ptr<WardenClient> client, int* came) {
-    *came = (co_await client->connected()) ? 1 : -1;
+    const Result<void> connected = co_await client->connected();
+    *came = connected ? 1 : -1;
 }
 
 Task<void> coming_later(Checks& checks) {

@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "base/time.h"
 
@@ -119,7 +121,8 @@ TEST(Launch, AChildIsKilledWithItsMaker) {
     ASSERT_EQ(::read(marks.read.get(), &mark, sizeof(mark)), static_cast<ssize_t>(sizeof(mark)));
     ::waitpid(maker, nullptr, 0);
     const int64_t give_up = steady_ms() + 5'000;
-    while (is_running(mark) && steady_ms() < give_up) ::usleep(5'000);
+    while (is_running(mark) && steady_ms() < give_up)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_FALSE(is_running(mark));
 }
 

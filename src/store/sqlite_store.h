@@ -1,5 +1,6 @@
 // The Store in one SQLite file. WAL, synchronous=NORMAL: a row survives the death of this program,
-// and costs no disk wait. Keys are written with synchronous=FULL: rare, and they must survive a power cut.
+// and costs no disk wait. Keys are written with synchronous=FULL: rare, and they must survive a
+// power cut.
 //
 // The WAL is put back into the file by checkpoint(), which is given a connection of its own so that
 // it can run on a worker thread: it is the one call that waits for the disk.
