@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,21 +80,21 @@ def test_without_a_service_it_says_so(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def small_disk() -> Iterator[Path]:
     """A file system of its own for a data directory, little larger than the pool in it."""
-    image = tmp_path_factory.mktemp("disk") / "ext4.img"
-    place = image.parent / "m"
-    place.mkdir()
+    place = Path(tempfile.mkdtemp(prefix="cl-disk-", dir="/tmp"))
+    image = place.with_suffix(".img")
     with image.open("wb") as file:
         file.truncate(POOL_BYTES + 3 * 1024 * MB)
-    subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True)
-    subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
     try:
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True)
+        subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
         place.chmod(0o711)
         yield place
-    finally:
         subprocess.run(["umount", str(place)], check=True)
+    finally:
         image.unlink()
+        place.rmdir()
 
 
 @pytest.fixture(scope="module")
