@@ -96,29 +96,34 @@ def test_as_psutil_reads_it(small: Run) -> None:
 def test_memory_follows_what_is_used(small: Run) -> None:
     code = """
 import time
-def free(): return next(int(l.split()[1]) for l in open("/proc/meminfo") if l.startswith("MemFree"))
-before = free()
+def figures():
+    lines = dict(line.split(":") for line in open("/proc/meminfo"))
+    return [int(lines[name].split()[0]) >> 10 for name in ("AnonPages", "MemAvailable")]
+anonymous, available = figures()
 hog = b"x" * (200 << 20)
-deadline = time.monotonic() + 20
-while before - free() < 190 << 10 and time.monotonic() < deadline: time.sleep(0.05)
-print(190 << 10 <= before - free() <= 260 << 10)
+deadline = time.monotonic() + 60
+while figures()[0] - anonymous < 190 and time.monotonic() < deadline: time.sleep(0.05)
+now = figures()
+print(190 <= now[0] - anonymous <= 260, available - now[1] >= 150)
 del hog
 """
-    assert small(code)["stdout"]["text"] == "True\n"
+    assert small(code)["stdout"]["text"] == "True True\n"
 
 
 def test_time_goes_on_and_load_rises(small: Run) -> None:
+    """However little of the machine it gets: the figures are held against the process's own clocks."""
     code = """
 import time
-def figures(): return [float(open("/proc/uptime").read().split()[0]), sum(map(int, open("/proc/stat").readline().split()[1:4]))]
-begin = time.monotonic()
-first = figures()
-while time.monotonic() < begin + 2.5: pass
-last = figures()
-print(1 <= last[0] - first[0] <= 10, last[1] - first[1] >= 50, float(open("/proc/loadavg").read().split()[0]) > 0)
-print(abs(time.time() - next(int(l.split()[1]) for l in open("/proc/stat") if l.startswith("btime")) - last[0]) < 5)
+def uptime(): return float(open("/proc/uptime").read().split()[0])
+def ticks(): return sum(map(int, open("/proc/stat").readline().split()[1:4]))
+up, used, begin, burnt = uptime(), ticks(), time.monotonic(), time.process_time()
+while ticks() - used < 60 and time.monotonic() < begin + 60: pass
+passed, burnt = time.monotonic() - begin, time.process_time() - burnt
+print(ticks() - used >= 60, burnt >= 0.3, abs(uptime() - up - passed) < 3)
+print(float(open("/proc/loadavg").read().split()[0]) > 0)
+print(abs(time.time() - next(int(l.split()[1]) for l in open("/proc/stat") if l.startswith("btime")) - uptime()) < 5)
 """
-    assert small(code)["stdout"]["text"] == "True True True\nTrue\n"
+    assert small(code)["stdout"]["text"] == "True True True\nTrue\nTrue\n"
 
 
 def test_a_sandbox_is_as_old_as_it_is(sandbox: dict[str, Any], run: Run) -> None:
