@@ -135,7 +135,7 @@ class Attacked:
 
     def works_again(self) -> None:
         """The next cell runs, and the files of before are there."""
-        done = self.run("print(open('kept.txt').read())")
+        done = self.run("print(open('/home/user/kept.txt').read())")
         assert (done["end_reason"], done["stdout"]["text"]) == ("ok", "kept\n"), done
 
     def delete(self) -> None:

@@ -9,8 +9,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +99,10 @@ class Traces:
         warden = server.program("cloister-warden").pid
         return cls(
             processes=len(processes_in_group(server.group_name())),
-            cgroups=frozenset(str(p) for top in server.cgroups() for p in top.rglob("*") if p.is_dir()),
+            cgroups=frozenset(folder for top in server.cgroups() for folder, _, _ in os.walk(top)),
             mounts=len(Path(f"/proc/{warden}/mountinfo").read_text().splitlines()),
             pool=frozenset(pool_entries(server, warden)),
-            files=frozenset(str(p) for folder in ("run", "state") for p in (server.data / folder).rglob("*")),
+            files=frozenset(files_below(server.data / "run", server.data / "state")),
             fds={name: count_fds(server.program(name).pid) for name in ("cloisterd", "cloister-warden")},
         )
 
@@ -122,6 +124,13 @@ class Traces:
         except TimeoutError:
             left = self.left_in(Traces.of(server))
             assert not left, f"left behind: {left}"
+
+
+def files_below(*tops: Path) -> Iterator[str]:
+    """Tolerates what vanishes while it looks."""
+    for top in tops:
+        for folder, _, names in os.walk(top):
+            yield from (f"{folder}/{name}" for name in names)
 
 
 def pool_entries(server: Service, warden: int) -> list[str]:

@@ -58,9 +58,14 @@ HIDDEN += ["/proc/keys", "/proc/key-users", "/proc/interrupts", "/proc/modules",
 HIDDEN += ["/proc/slabinfo", "/proc/pagetypeinfo", "/proc/acpi", "/proc/scsi", "/proc/asound", "/proc/sysrq-trigger"]
 
 
+null = os.open("/dev/null", os.O_WRONLY)
+
+
 def write(path: str) -> str:
     try:
         descriptor = os.open(path, os.O_WRONLY)
+        if os.path.sameopenfile(descriptor, null):
+            return "ENODATA"  # hidden behind /dev/null
         os.write(descriptor, b"0\n")
     except OSError as error:
         return errno.errorcode[error.errno or 0]
