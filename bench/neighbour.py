@@ -52,7 +52,10 @@ ATTACKS = [
     Attack("loop that ignores SIGINT", "timeout", looping("blocks")),
     Attack("cpu hog", "ok", lambda box: box.cell("cpu_hog")),
 ]
-_START_FORK_BOMB = "import subprocess, sys; sys.exit(subprocess.run(['/home/user/fork_bomb'], stderr=subprocess.DEVNULL).returncode)"
+_START_FORK_BOMB = """
+import subprocess, sys
+sys.exit(subprocess.run(["/home/user/fork_bomb"], stderr=subprocess.DEVNULL).returncode)
+"""
 
 
 class Neighbour:

@@ -1,5 +1,5 @@
-// The frames of the agent protocol: however a stream is cut into reads, it is the same frames, and they are the bytes
-// that were read. The first byte of the input says how it is cut.
+// The frames of the agent protocol: however a stream is cut into reads, it is the same frames, and
+// they are the bytes that were read. The first byte of the input says how it is cut.
 #include <algorithm>
 #include <string>
 #include <vector>

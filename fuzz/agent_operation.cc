@@ -1,4 +1,5 @@
-// The first frame of a connection to the agent: its kind byte and payload become an operation, or an error.
+// The first frame of a connection to the agent: its kind byte and payload become an operation, or
+// an error.
 #include <memory>
 
 #include "base/limits.h"

@@ -1,4 +1,5 @@
-// /proc/self/mountinfo, and cgroup.controllers behind the first zero byte. Names in mountinfo come from whoever mounts.
+// /proc/self/mountinfo, and cgroup.controllers behind the first zero byte. Names in mountinfo come
+// from whoever mounts.
 #include "fuzz.h"
 #include "os/cgroup.h"
 

@@ -1,6 +1,7 @@
 // Stat files of cgroups. An answer is a number in the text, `max`, or 0.
-#include "fuzz.h"
 #include "os/cgroup_stats.h"
+
+#include "fuzz.h"
 
 using namespace cloister;
 

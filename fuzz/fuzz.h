@@ -1,4 +1,5 @@
-// What each fuzzer has: libFuzzer's entry, and EXPECT, which ends the program when a property does not hold.
+// What each fuzzer has: libFuzzer's entry, and EXPECT, which ends the program when a property does
+// not hold.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// /etc/subuid and /etc/subgid: what they say of our range of ids is what a plain reading of them says.
+// /etc/subuid and /etc/subgid: what they say of our range of ids is what a plain reading of them
+// says.
 #include <charconv>
 #include <optional>
 

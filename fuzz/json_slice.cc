@@ -1,7 +1,8 @@
-// Messages of interpreters are passed on in slices that nobody decodes before cloisterd does: whatever the agent lets
-// through must be JSON to everybody else, as a whole and in each slice.
-#include "fuzz.h"
+// Messages of interpreters are passed on in slices that nobody decodes before cloisterd does:
+// whatever the agent lets through must be JSON to everybody else, as a whole and in each slice.
 #include "programs/agent/json_slice.h"
+
+#include "fuzz.h"
 #include "wire/json.h"
 
 using namespace cloister;

@@ -1,5 +1,5 @@
-// The agent's `ended` event. The agent lives beside hostile code, so cloisterd believes nothing in it that it has not
-// checked; what it accepts, it can also tell.
+// The agent's `ended` event. The agent lives beside hostile code, so cloisterd believes nothing in
+// it that it has not checked; what it accepts, it can also tell.
 #include "engine/run_end_json.h"
 #include "fuzz.h"
 

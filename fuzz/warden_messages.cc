@@ -1,5 +1,5 @@
-// What cloisterd and the warden say to each other. The warden is root: a message that decodes is one that our own
-// encoder could have written, to the last byte, and every id in it is one.
+// What cloisterd and the warden say to each other. The warden is root: a message that decodes is
+// one that our own encoder could have written, to the last byte, and every id in it is one.
 #include "base/limits.h"
 #include "fuzz.h"
 #include "wire/warden.h"

@@ -26,8 +26,9 @@ failed=
 for name in $wanted; do
     as_owner mkdir -p "$folder/corpus/$name" "$folder/found" # new inputs go to the first folder of the command
     log=$folder/found/$name.log
-    if as_owner "$folder/bin/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 \
-        -artifact_prefix="$folder/found/$name-" "$folder/corpus/$name" "$repo/fuzz/corpus/$name" >"$log" 2>&1; then
+    if as_owner "$folder/bin/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
+        -print_final_stats=1 -artifact_prefix="$folder/found/$name-" \
+        "$folder/corpus/$name" "$repo/fuzz/corpus/$name" >"$log" 2>&1; then
         printf '  %-16s clean, %s inputs\n' "$name" "$(awk '/number_of_executed_units/ { print $2 }' "$log")"
     else
         printf '  %-16s FOUND something:\n' "$name"

@@ -1,4 +1,4 @@
-"""Group R: eating what there is. Each run ends with the limit that stopped it, the sandbox goes on, the neighbour too."""
+"""Group R: eating what there is. Each run ends with what stopped it; the sandbox goes on, the neighbour too."""
 
 from __future__ import annotations
 

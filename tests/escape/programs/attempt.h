@@ -1,4 +1,5 @@
-// For hostile C programs: each attempt is one line, `what TAB done`, or the name of the error that refused it.
+// For hostile C programs: each attempt is one line, `what TAB done`, or the name of the error that
+// refused it.
 #pragma once
 #define _GNU_SOURCE
 #include <errno.h>

@@ -9,4 +9,6 @@ static int deeper(int level) {
     return deeper(level + 1) + frame[0];
 }
 
-int main(void) { return deeper(1); }
+int main(void) {
+    return deeper(1);
+}

@@ -1,6 +1,7 @@
 // E13: device nodes made here. A node of the host's first disk, its memory and a terminal.
-#include "attempt.h"
 #include <sys/sysmacros.h>
+
+#include "attempt.h"
 
 static void node(const char* directory, mode_t type, unsigned major_number, unsigned minor_number) {
     char path[128], what[192];

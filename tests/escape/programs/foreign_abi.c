@@ -1,8 +1,13 @@
-// E09: the doors of other instruction sets. Each child must be killed by SIGSYS before the call is made.
+// E09: the doors of other instruction sets. Each child must be killed by SIGSYS before the call is
+// made.
 #include "attempt.h"
 
-static void by_interrupt(void) { __asm__ volatile("int $0x80" : : "a"(359), "b"(38), "c"(5), "d"(0)); }
-static void by_x32(void) { syscall(0x40000000 | SYS_socket, 38, 5, 0); }
+static void by_interrupt(void) {
+    __asm__ volatile("int $0x80" : : "a"(359), "b"(38), "c"(5), "d"(0));
+}
+static void by_x32(void) {
+    syscall(0x40000000 | SYS_socket, 38, 5, 0);
+}
 
 static void in_child(const char* what, void (*call)(void)) {
     const pid_t child = fork();

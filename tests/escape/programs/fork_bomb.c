@@ -1,5 +1,5 @@
-// R01: forks until it cannot, in every child too. The first process ends when it is refused, so that the run does; the
-// rest go on trying.
+// R01: forks until it cannot, in every child too. The first process ends when it is refused, so
+// that the run does; the rest go on trying.
 #include "attempt.h"
 
 int main(void) {

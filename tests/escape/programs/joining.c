@@ -1,8 +1,10 @@
 // E03: entering namespaces of others, and finding processes that are not ours.
-#include "attempt.h"
 #include <dirent.h>
 
-static const char* const kNames[] = {"user", "mnt", "pid", "pid_for_children", "net", "ipc", "uts", "cgroup", "time"};
+#include "attempt.h"
+
+static const char* const kNames[] = {"user", "mnt",    "pid", "pid_for_children", "net", "ipc",
+                                     "uts",  "cgroup", "time"};
 
 static void each_namespace_of(const char* process) {
     char path[128], what[160];
@@ -32,7 +34,8 @@ int main(void) {
     each_namespace_of("self");
     each_namespace_of("1");
     const int first = syscall(SYS_pidfd_open, 1, 0);
-    attempt("join all of pid 1 by pidfd", first < 0 ? -1 : setns(first, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET));
+    attempt("join all of pid 1 by pidfd",
+            first < 0 ? -1 : setns(first, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET));
     attempt("pidfd_getfd of pid 1", first < 0 ? -1 : syscall(SYS_pidfd_getfd, first, 3, 0));
     // ioctls of a pidfd that open namespaces (PIDFD_GET_*_NAMESPACE, Linux 6.11).
     for (int number = 1; first >= 0 && number <= 10; ++number) {

@@ -1,6 +1,8 @@
-// E15: pushing keys into a terminal, also our own controlling one; and the terminal of whoever started us.
-#include "attempt.h"
+// E15: pushing keys into a terminal, also our own controlling one; and the terminal of whoever
+// started us.
 #include <pty.h>
+
+#include "attempt.h"
 
 int main(void) {
     attempt("/dev/tty", open("/dev/tty", O_RDWR));

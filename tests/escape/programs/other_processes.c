@@ -1,12 +1,15 @@
-// E08: the agent's memory, descriptors and limits, and signals to it. The same for pid 1 by every door.
-#include "attempt.h"
+// E08: the agent's memory, descriptors and limits, and signals to it. The same for pid 1 by every
+// door.
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 
+#include "attempt.h"
+
 static void files_of_the_agent(void) {
-    static const char* const kFiles[] = {"mem",  "maps",  "smaps", "environ", "auxv", "stack", "syscall", "io",
-                                         "fd",   "fdinfo", "cwd/", "root/",   "exe",  "map_files", "pagemap", "personality"};
+    static const char* const kFiles[] = {
+        "mem", "maps",   "smaps", "environ", "auxv", "stack",     "syscall", "io",
+        "fd",  "fdinfo", "cwd/",  "root/",   "exe",  "map_files", "pagemap", "personality"};
     char path[64], what[96];
     for (size_t i = 0; i < sizeof(kFiles) / sizeof(kFiles[0]); ++i) {
         snprintf(path, sizeof(path), "/proc/1/%s", kFiles[i]);
@@ -15,7 +18,10 @@ static void files_of_the_agent(void) {
         const int file = open(path, O_RDONLY);
         // Directories are refused at open or at the first listing.
         const long got = file < 0 ? -1 : syscall(SYS_getdents64, file, (char[4096]){0}, 4096);
-        attempt(what, file < 0 ? -1 : got >= 0 ? got : errno == ENOTDIR ? read(file, &byte, 1) : -1);
+        attempt(what, file < 0           ? -1
+                      : got >= 0         ? got
+                      : errno == ENOTDIR ? read(file, &byte, 1)
+                                         : -1);
     }
     attempt("write /proc/1/mem", open("/proc/1/mem", O_RDWR));
     attempt("write /proc/1/oom_score_adj", open("/proc/1/oom_score_adj", O_WRONLY));
@@ -32,7 +38,8 @@ static void signals_to_the_agent(void) {
     attempt("tgkill", syscall(SYS_tgkill, 1, 1, SIGSTOP));
     attempt("rt_sigqueueinfo", syscall(SYS_rt_sigqueueinfo, 1, SIGTERM, &info));
     const int first = syscall(SYS_pidfd_open, 1, 0);
-    attempt("pidfd_send_signal", first < 0 ? -1 : syscall(SYS_pidfd_send_signal, first, SIGTERM, NULL, 0));
+    attempt("pidfd_send_signal",
+            first < 0 ? -1 : syscall(SYS_pidfd_send_signal, first, SIGTERM, NULL, 0));
 }
 
 static void scheduling_of_the_agent(void) {

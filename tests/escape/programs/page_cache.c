@@ -1,8 +1,9 @@
 // E10: writing into the page cache of a file that may only be read: /etc/passwd and the agent.
-#include "attempt.h"
 #include <pthread.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>
+
+#include "attempt.h"
 
 static void references(const char* path) {
     int ends[2];
@@ -18,13 +19,16 @@ static void references(const char* path) {
     snprintf(what, sizeof(what), "vmsplice for %s", path);
     attempt(what, vmsplice(ends[1], &one, 1, 0));
     snprintf(what, sizeof(what), "shared writable map of %s", path);
-    attempt(what, mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) == MAP_FAILED ? -1 : 0);
+    attempt(what,
+            mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) == MAP_FAILED ? -1 : 0);
     snprintf(what, sizeof(what), "write through /proc/self/fd of %s", path);
     char link[64];
     snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
     attempt(what, open(link, O_RDWR));
     snprintf(what, sizeof(what), "sendfile %s into an odd family", path);
-    attempt(what, sendfile(socket(AF_ALG, SOCK_SEQPACKET, 0), file, NULL, 16) < 0 ? (errno = EPERM, -1) : 0);
+    attempt(what, sendfile(socket(AF_ALG, SOCK_SEQPACKET, 0), file, NULL, 16) < 0
+                      ? (errno = EPERM, -1)
+                      : 0);
     close(file);
 }
 

@@ -55,8 +55,8 @@ mine = "/tmp/mine"
 shutil.copy("/usr/bin/id", mine)
 os.chmod(mine, 0o6755)
 print("mine", effective_id([mine, "-u"]))
-# cap_setuid+ep, revision 2
-attempt("file capability", os.setxattr, mine, "security.capability", bytes.fromhex("0100000280000000000000000000000000000000"))
+cap_setuid = bytes.fromhex("0100000280000000000000000000000000000000")  # +ep, revision 2
+attempt("file capability", os.setxattr, mine, "security.capability", cap_setuid)
 attempt("setuid of the agent", os.setresuid, 65533, 65533, 65533)
 attempt("setuid of an id that is not mapped", os.setresuid, 5000, 5000, 5000)
 if os.getuid() != 0:

@@ -1,5 +1,5 @@
-// R06: memory that is in no file and no process: buffers of pipes or sockets. It prints how much it holds when it is
-// refused more; being killed for it is as good.
+// R06: memory that is in no file and no process: buffers of pipes or sockets. It prints how much it
+// holds when it is refused more; being killed for it is as good.
 #include "attempt.h"
 
 static long fill(int file) {
@@ -13,8 +13,10 @@ static long fill(int file) {
 static void hold(int pipes) {
     long total = 0;
     for (int ends[2]; (pipes ? pipe(ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) == 0;) {
-        if (pipes) fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
-        else setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &(int){1 << 24}, sizeof(int));
+        if (pipes)
+            fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+        else
+            setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &(int){1 << 24}, sizeof(int));
         total += fill(ends[1]);
     }
     printf("held %ld bytes until %s\n", total, strerrorname_np(errno));

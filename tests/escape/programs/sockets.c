@@ -1,4 +1,5 @@
-// E09: every family, type and protocol of socket(); prints those that opened, `family type protocol`.
+// E09: every family, type and protocol of socket(); prints those that opened, `family type
+// protocol`.
 #include "attempt.h"
 
 static void open_one(int family, int type, int protocol) {
@@ -8,7 +9,8 @@ static void open_one(int family, int type, int protocol) {
     close(made);
 }
 
-// The kernel looks at the lower half of an int only; a filter that compared all 64 bits would be blind here.
+// The kernel looks at the lower half of an int only; a filter that compared all 64 bits would be
+// blind here.
 static void with_junk_above(int family, int type) {
     const long made = syscall(SYS_socket, family | (1L << 40), type | (1L << 40), 0L);
     attempt("a family with junk in its upper half", made);

@@ -1,6 +1,7 @@
 // E11, E12: kernel parts with a long record of holes, and administration of the machine.
-#include "attempt.h"
 #include <sys/timex.h>
+
+#include "attempt.h"
 
 #define CALL(name, ...) attempt(#name, syscall(SYS_##name __VA_OPT__(, ) __VA_ARGS__))
 

@@ -5,8 +5,8 @@ import glob
 import socket
 import sys
 
-WELL_KNOWN = ["/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/dbus/system_bus_socket"]
-WELL_KNOWN += ["/run/systemd/private", "/dev/log", "@/tmp/.X11-unix/X0", "@/containerd-shim"]
+WELL_KNOWN = ["/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/systemd/private"]
+WELL_KNOWN += ["/run/dbus/system_bus_socket", "/dev/log", "@/tmp/.X11-unix/X0", "@/containerd-shim"]
 found = glob.glob("/run/**/*.sock", recursive=True) + glob.glob("/opt/cloister/**/*.sock", recursive=True)
 
 for name in [*sys.argv[1:], *WELL_KNOWN, *found]:
