@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx
 import pytest
-from canary import Canary, Traces, typed_end
+from canary import Canary, Traces, told, typed_end
 from conftest import create_sandbox, new_client, not_here
 from service import Service
 
@@ -37,7 +37,8 @@ sys.exit(ended if ended >= 0 else 128 - ended)
 """
 _COMPILE = """
 import subprocess, sys
-done = subprocess.run(["gcc", "-O1", "-w", "-pthread", "-o", {name!r}, {source!r}], capture_output=True, text=True)
+command = ["gcc", "-D_GNU_SOURCE", "-O1", "-w", "-pthread", "-o", {name!r}, {source!r}]
+done = subprocess.run(command, capture_output=True, text=True)
 sys.exit(done.stderr or 0)
 """
 
@@ -158,7 +159,7 @@ class Attacked:
     def works_again(self) -> None:
         """The next cell runs, and the files of before are there."""
         done = self.run("print(open('/home/user/kept.txt').read())")
-        assert (done["end_reason"], done["stdout"]["text"]) == ("ok", "kept\n"), done
+        assert (done["end_reason"], done["stdout"]["text"]) == ("ok", "kept\n"), told(done)
 
     def delete(self) -> None:
         assert self.client.delete(f"/v1/sandboxes/{self.id}").status_code in (204, 404)

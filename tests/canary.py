@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import threading
 import time
@@ -152,10 +153,17 @@ def count_fds(pid: int) -> int:
     return count
 
 
+def told(done: dict[str, Any]) -> str:
+    """What matters of a run, for the message of an assertion."""
+    streams = {name: done[name]["text"][-1500:] for name in ("stdout", "stderr") if name in done}
+    words = ("end_reason", "exit_code", "message", "state_lost", "limits_hit", "error", "metrics")
+    return json.dumps({word: done[word] for word in words if word in done} | streams, indent=1)
+
+
 def typed_end(done: dict[str, Any]) -> str:
     """How a run ended; an assertion unless it ended exactly as the contract says: once, with its figures."""
-    assert done["state"] == "ended", done
-    assert done["end_reason"] == "ok" or done["message"], done
-    assert {"wall_ms", "cpu_ms", "memory_peak_bytes", "output_bytes"} <= done["metrics"].keys(), done
+    assert done["state"] == "ended", told(done)
+    assert done["end_reason"] == "ok" or done["message"], told(done)
+    assert {"wall_ms", "cpu_ms", "memory_peak_bytes", "output_bytes"} <= done["metrics"].keys(), told(done)
     reason: str = done["end_reason"]
     return reason

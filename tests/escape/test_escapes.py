@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from attacks import Attacked
-from canary import Canary, typed_end
+from canary import Canary, told, typed_end
 from service import Service
 
 REFUSALS = {"EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT", "EROFS"}
@@ -24,7 +24,7 @@ as_anybody = pytest.mark.parametrize("who", ["user", "root"])
 def attempts(done: dict[str, Any]) -> dict[str, str]:
     """The attempts of a hostile program and their results; what ordinary programs need has succeeded."""
     text = done["stdout"]["text"]
-    assert done["stdout"]["omitted_bytes"] == 0 and typed_end(done) == "ok", (done["message"], done["stderr"], text)
+    assert typed_end(done) == "ok" and done["stdout"]["omitted_bytes"] == 0, told(done)
     lines = dict(line.split("\t", 1) for line in text.splitlines() if "\t" in line)
     broken = {what: result for what, result in lines.items() if what.startswith("must ") and result != "done"}
     assert not broken, f"ordinary programs need {broken}"
@@ -180,7 +180,7 @@ def test_e10_a_template_is_nobodys(attacked: Attacked, client: httpx.Client) -> 
     code = "import subprocess; print(subprocess.run(['true']).returncode)"
     words = ["sudo", "-n", "cp", "/usr/bin/false", "/usr/bin/true"]
     changed = attacked.run(f"import subprocess; subprocess.run({words}, check=True)")
-    assert typed_end(changed) == "ok", changed
+    assert typed_end(changed) == "ok", told(changed)
     assert attacked.run(code)["stdout"]["text"] == "1\n"
     assert client.post("/v1/runs", json={"code": code}).json()["stdout"]["text"] == "0\n"
 

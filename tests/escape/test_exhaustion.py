@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from attacks import Attacked
-from canary import Traces, typed_end
+from canary import Traces, told, typed_end
 from service import Service, processes_in_group, wait_until
 
 # How much longer than its timeout a run may last (design §7).
@@ -20,27 +20,27 @@ LADDER_MS = 1000
 
 def assert_on_time(done: dict[str, Any], timeout_ms: int) -> None:
     """It ended by its timeout, within a second of it, and what it had printed is there."""
-    assert typed_end(done) == "timeout", done
+    assert typed_end(done) == "timeout", told(done)
     wall = done["metrics"]["wall_ms"]
     assert timeout_ms <= wall <= timeout_ms + LADDER_MS, f"it lasted {wall} ms with a timeout of {timeout_ms} ms"
-    assert done["stdout"]["text"].startswith("begun"), done
+    assert done["stdout"]["text"].startswith("begun"), told(done)
 
 
 def test_r01_fork_bomb(attacked: Attacked) -> None:
     done = attacked.program("fork_bomb")
-    assert typed_end(done) == "pids_limit", done
+    assert typed_end(done) == "pids_limit", told(done)
     attacked.works_again()
 
 
 def test_r01_fork_bomb_in_the_interpreter(attacked: Attacked) -> None:
     done = attacked.cell("fork_bomb_in_place")
-    assert typed_end(done) == "pids_limit", done
+    assert typed_end(done) == "pids_limit", told(done)
     attacked.works_again()
 
 
 def test_r02_daemons_end_with_their_sandbox(attacked: Attacked) -> None:
     done = attacked.cell("daemons")
-    assert typed_end(done) == "ok" and "daemons 20" in done["stdout"]["text"], done
+    assert typed_end(done) == "ok" and "daemons 20" in done["stdout"]["text"], told(done)
     assert len(processes_in_group(attacked.id)) > 200
     attacked.works_again()
     begin = time.monotonic()
@@ -52,8 +52,8 @@ def test_r02_daemons_end_with_their_sandbox(attacked: Attacked) -> None:
 @pytest.mark.parametrize("argv", [[], ["memfd"]], ids=["heap", "memfd"])
 def test_r03_r06_memory_bomb(argv: list[str], small: Attacked) -> None:
     done = small.cell("memory_bomb", *argv)
-    assert typed_end(done) == "oom", done
-    assert done["state_lost"] and done["stdout"]["text"].startswith("begun"), done
+    assert typed_end(done) == "oom", told(done)
+    assert done["state_lost"] and done["stdout"]["text"].startswith("begun"), told(done)
     assert done["metrics"]["memory_peak_bytes"] <= 256 << 20
     small.works_again()
 
@@ -61,7 +61,7 @@ def test_r03_r06_memory_bomb(argv: list[str], small: Attacked) -> None:
 def test_r03_memory_bomb_of_many_processes(small: Attacked) -> None:
     """All of them die at once: a sandbox of which only one process was killed is in a state that nobody knows."""
     done = small.program("memory_bomb")
-    assert typed_end(done) == "oom", done
+    assert typed_end(done) == "oom", told(done)
     small.works_again()
     code = "import os; print(sum(os.path.exists(f'/proc/{p}/exe') for p in os.listdir('/proc') if p.isdigit()))"
     assert int(small.run(code)["stdout"]["text"]) <= 2, "processes of the bomb are still there"
@@ -73,33 +73,33 @@ def test_r03_memory_bomb_of_many_processes(small: Attacked) -> None:
 )
 def test_r04_deep_recursion(kind: str, reasons: set[str], small: Attacked) -> None:
     done = small.cell("recursion", kind)
-    assert typed_end(done) in reasons, done
-    assert done["state_lost"] == (done["end_reason"] in ("oom", "kernel_died")), done
+    assert typed_end(done) in reasons, told(done)
+    assert done["state_lost"] == (done["end_reason"] in ("oom", "kernel_died")), told(done)
     if kind == "node":
-        assert "RangeError" in done["stdout"]["text"], done
+        assert "RangeError" in done["stdout"]["text"], told(done)
     small.works_again()
 
 
 def test_r04_deep_c_stack(small: Attacked) -> None:
     done = small.program("deep_stack")
-    assert (typed_end(done), done["exit_code"]) == ("error", 128 + 11), done
+    assert (typed_end(done), done["exit_code"]) == ("error", 128 + 11), told(done)
     small.works_again()
 
 
 @pytest.mark.parametrize("place", ["/tmp", "/var/tmp", "/dev/shm", "/home/user"])
 def test_r05_r07_filling_the_disk(place: str, small: Attacked) -> None:
     done = small.cell("fill", place)
-    assert typed_end(done) == "disk_full", done
-    assert done["error"]["name"] == "OSError" and not done["state_lost"], done
+    assert typed_end(done) == "disk_full", told(done)
+    assert done["error"]["name"] == "OSError" and not done["state_lost"], told(done)
     small.works_again()
 
 
 @pytest.mark.parametrize("who", ["user", "root"])
 def test_r05_every_writable_place_is_bounded(who: str, small: Attacked) -> None:
     done = small.program("fill", "everywhere", who=who)
-    assert typed_end(done) == "ok", done
+    assert typed_end(done) == "ok", told(done)
     ends = re.findall(r"^(\S+): (\d+) MiB until (\w+)$", done["stdout"]["text"], re.MULTILINE)
-    assert {"/", "/dev/shm"} <= {place for place, _, _ in ends} | {"/"} and len(ends) >= 1, done
+    assert {"/", "/dev/shm"} <= {place for place, _, _ in ends} | {"/"} and len(ends) >= 1, told(done)
     assert {error for _, _, error in ends} <= {"ENOSPC", "EDQUOT", "EACCES", "EPERM"}, ends
     assert all(int(mib) <= 256 for _, mib, _ in ends), ends
     small.works_again()
@@ -109,7 +109,7 @@ def test_r06_buffers_of_pipes_and_sockets(small: Attacked) -> None:
     """Kernel memory counts: the run is killed for it, or is refused more before that."""
     for kind in ("pipes", "sockets"):
         done = small.program("socket_buffers", kind)
-        assert typed_end(done) in ("ok", "error", "oom"), done
+        assert typed_end(done) in ("ok", "error", "oom"), told(done)
         assert done["metrics"]["memory_peak_bytes"] <= 256 << 20
         small.works_again()
 
@@ -129,12 +129,12 @@ def test_r07_a_full_sandbox_fills_nothing_else(small: Attacked, server: Service)
     assert typed_end(other.run("open('mine', 'wb').write(bytes(4 << 20))")) == "ok"
     other.delete()
     freed = small.run("import os; f.close(); os.unlink('big'); open('again', 'wb').write(bytes(1 << 20))")
-    assert typed_end(freed) == "ok", freed
+    assert typed_end(freed) == "ok", told(freed)
 
 
 def test_r08_many_files(small: Attacked) -> None:
     done = small.cell("many_files", "10")
-    assert typed_end(done) in ("ok", "disk_full"), done
+    assert typed_end(done) in ("ok", "disk_full"), told(done)
     small.works_again()
     begin = time.monotonic()
     small.delete()
@@ -144,7 +144,7 @@ def test_r08_many_files(small: Attacked) -> None:
 @pytest.mark.full
 def test_r08_files_until_the_limit(small: Attacked) -> None:
     done = small.cell("many_files", "600", timeout_ms=620_000)
-    assert typed_end(done) == "disk_full", done
+    assert typed_end(done) == "disk_full", told(done)
     small.works_again()
     begin = time.monotonic()
     small.delete()
@@ -154,12 +154,12 @@ def test_r08_files_until_the_limit(small: Attacked) -> None:
 def test_r09_descriptors(attacked: Attacked, server: Service) -> None:
     before = Traces.of(server).fds
     done = attacked.program("descriptors")
-    assert typed_end(done) == "ok" and "until EMFILE" in done["stdout"]["text"], done
-    assert re.search(r"in flight until (ETOOMANYREFS|EAGAIN|ENOBUFS)", done["stdout"]["text"]), done
+    assert typed_end(done) == "ok" and "until EMFILE" in done["stdout"]["text"], told(done)
+    assert re.search(r"in flight until (ETOOMANYREFS|EAGAIN|ENOBUFS)", done["stdout"]["text"]), told(done)
     after = Traces.of(server).fds
     assert all(after[name] <= before[name] + 8 for name in before), (before, after)
     refused = attacked.cell("descriptors", "raise")
-    assert (typed_end(refused), refused["error"]["name"]) == ("error", "OSError"), refused
+    assert (typed_end(refused), refused["error"]["name"]) == ("error", "OSError"), told(refused)
     attacked.run("kept.clear()")
     attacked.works_again()
 
@@ -180,9 +180,9 @@ def test_r14_a_loop_in_c(attacked: Attacked) -> None:
 
 def test_r15_zombies(attacked: Attacked) -> None:
     done = attacked.program("zombies", timeout_ms=120_000)
-    assert typed_end(done) == "ok", done
+    assert typed_end(done) == "ok", told(done)
     children = re.search(r"children (\d+) until EAGAIN", done["stdout"]["text"])
-    assert children and int(children[1]) < 512, done
+    assert children and int(children[1]) < 512, told(done)
     assert "orphans 10000" in done["stdout"]["text"]
     attacked.works_again()
     assert len(processes_in_group(attacked.id)) <= 3
@@ -208,7 +208,7 @@ KILLS = {
 @pytest.mark.parametrize("kind", KILLS)
 def test_r17_killing(kind: str, attacked: Attacked) -> None:
     done = attacked.cell("kills", kind)
-    assert typed_end(done) in KILLS[kind], done
+    assert typed_end(done) in KILLS[kind], told(done)
     assert done["stdout"]["text"].startswith("begun")
     if kind == "exit":
         assert done["exit_code"] == 7
@@ -219,15 +219,15 @@ def test_r17_killing(kind: str, attacked: Attacked) -> None:
 def test_r17_killing_as_root(kind: str, attacked: Attacked) -> None:
     """Root of a sandbox may kill what runs in it, but not the agent, which then says what happened."""
     done = attacked.program("kills", kind, who="root")
-    assert typed_end(done) in ({"kernel_died"} if kind == "all" else {"ok", "error"}), done
-    assert "begun" in done["stdout"]["text"], done
+    assert typed_end(done) in ({"kernel_died"} if kind == "all" else {"ok", "error"}), told(done)
+    assert "begun" in done["stdout"]["text"], told(done)
     attacked.works_again()
 
 
 @pytest.mark.parametrize("kind", ["closes 0 to 2", "closes all", "covers all", "talks nonsense"])
 def test_r18_taking_the_pipes_away(kind: str, attacked: Attacked) -> None:
     done = attacked.cell("kills", kind)
-    assert typed_end(done) in ("ok", "error", "kernel_died"), done
+    assert typed_end(done) in ("ok", "error", "kernel_died"), told(done)
     assert done["metrics"]["wall_ms"] < 10_000, "the agent must notice at once"
     attacked.works_again()
 
@@ -259,18 +259,18 @@ def test_r19_a_stranger_with_the_pid_of_a_dead_interpreter(attacked: Attacked) -
     assert pid >= RESERVED_PIDS
     assert typed_end(attacked.cell("kills", "itself")) == "kernel_died"
     taken = attacked.program("take_pid", str(pid))
-    assert "taken after" in taken["stdout"]["text"], taken
+    assert "taken after" in taken["stdout"]["text"], told(taken)
     # Every way in which the agent signals an interpreter: the stranger must not feel it.
     late = attacked.cell("stubborn", "blocks", timeout_ms=1000)
-    assert typed_end(late) == "timeout", late
+    assert typed_end(late) == "timeout", told(late)
     alive = attacked.run(f"import os; os.kill({pid}, 0); print(open('/proc/{pid}/stat').read().split()[2])")
-    assert alive["stdout"]["text"].strip() == "S", alive
+    assert alive["stdout"]["text"].strip() == "S", told(alive)
 
 
 def test_r20_cpu_hog(attacked: Attacked) -> None:
     box = Attacked(attacked.client, cpu=1)
     done = box.program("cpu_hog")
-    assert typed_end(done) == "ok", done
+    assert typed_end(done) == "ok", told(done)
     lines = dict(line.split("\t") for line in done["stdout"]["text"].splitlines() if "\t" in line)
     assert all(result in ("EPERM", "EACCES") for result in lines.values()) and len(lines) == 5, lines
     metrics = done["metrics"]

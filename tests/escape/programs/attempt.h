@@ -1,7 +1,6 @@
 // For hostile C programs: each attempt is one line, `what TAB done`, or the name of the error that
 // refused it.
 #pragma once
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -1,5 +1,6 @@
 // E01: new namespaces by every door, and the kernel parts that a user namespace would open.
 #include <linux/netlink.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <pthread.h>
 
