@@ -133,7 +133,7 @@ def test_r07_a_full_sandbox_fills_nothing_else(small: Attacked, server: Service)
 
 
 def test_r08_many_files(small: Attacked) -> None:
-    done = small.cell("many_files", "10")
+    done = small.cell("many_files", "5")
     assert typed_end(done) in ("ok", "disk_full"), told(done)
     small.works_again()
     begin = time.monotonic()
