@@ -224,7 +224,7 @@ def test_r17_killing_as_root(kind: str, attacked: Attacked) -> None:
     attacked.works_again()
 
 
-@pytest.mark.parametrize("kind", ["closes 0 to 2", "closes all", "covers all", "talks nonsense"])
+@pytest.mark.parametrize("kind", ["closes 0 to 2", "closes all", "covers all", "talks nonsense", "cuts a character"])
 def test_r18_taking_the_pipes_away(kind: str, attacked: Attacked) -> None:
     done = attacked.cell("kills", kind)
     assert typed_end(done) in ("ok", "error", "kernel_died"), told(done)
