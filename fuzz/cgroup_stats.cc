@@ -12,6 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     EXPECT(counts || os::parse_cpu_usec(text, os::CgroupFormat::V2) == 0);
     EXPECT(counts || os::parse_oom_kills(text) == 0);
     EXPECT(counts || os::parse_pids_max_hits(text) == 0);
+    EXPECT(counts || os::parse_key(text, "under_oom") == 0);
+    EXPECT(counts || os::parse_reclaimable(text) == 0);
     EXPECT(counts || os::parse_bytes(text) == 0 || os::parse_bytes(text) == os::kUnlimited);
     return 0;
 }
