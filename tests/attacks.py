@@ -89,7 +89,8 @@ def add_project(server: Service, key: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def canary(stranger: httpx.Client, client: httpx.Client) -> Iterator[Canary]:
+def stranger_canary(stranger: httpx.Client, client: httpx.Client) -> Iterator[Canary]:
+    """It lives in another project, for as long as the session lasts."""
     bird = Canary(stranger)
     # The nest of the attacked project stays when its sandboxes go, so it is there before anything is counted.
     client.post("/v1/runs", json={"code": "1"})
@@ -104,7 +105,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     server: Service = request.getfixturevalue("server")
-    canary: Canary = request.getfixturevalue("canary")
+    canary: Canary = request.getfixturevalue("stranger_canary")
     canary.check()
     before = Traces.of(server)
     yield

@@ -165,13 +165,13 @@ for path in {SHARED_FILES}: print(hashlib.sha256(open(path, "rb").read()).hexdig
 """
 
 
-def test_e10_page_cache(attacked: Attacked, canary: Canary, client: httpx.Client) -> None:
+def test_e10_page_cache(attacked: Attacked, stranger_canary: Canary, client: httpx.Client) -> None:
     before = attacked.run(_HASHES)["stdout"]["text"].strip()
-    of_canary = canary.run(_HASHES)
+    of_canary = stranger_canary.run(_HASHES)
     done = attacked.program("page_cache", *SHARED_FILES)
     assert_refused(done, at_least=6 * len(SHARED_FILES))
     assert attacked.run(_HASHES)["stdout"]["text"].strip() == before
-    assert canary.run(_HASHES) == of_canary
+    assert stranger_canary.run(_HASHES) == of_canary
     assert client.post("/v1/runs", json={"code": _HASHES}).json()["stdout"]["text"].strip() == before
 
 

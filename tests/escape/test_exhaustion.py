@@ -1,4 +1,7 @@
-"""Group R: eating what there is. Each run ends with what stopped it; the sandbox goes on, the neighbour too."""
+"""Group R: eating what there is. Each run ends with what stopped it; the sandbox goes on, the neighbour too.
+
+What makes a full disk is in test_disk.py, too, and what must end by its timeout in test_ladder.py.
+"""
 
 from __future__ import annotations
 
@@ -132,25 +135,6 @@ def test_r07_a_full_sandbox_fills_nothing_else(small: Attacked, server: Service)
     assert typed_end(freed) == "ok", told(freed)
 
 
-def test_r08_many_files(small: Attacked) -> None:
-    done = small.cell("many_files", "5")
-    assert typed_end(done) in ("ok", "disk_full"), told(done)
-    small.works_again()
-    begin = time.monotonic()
-    small.delete()
-    assert time.monotonic() - begin < 10, "a sandbox with many files is deleted as quickly as another"
-
-
-@pytest.mark.full
-def test_r08_files_until_the_limit(small: Attacked) -> None:
-    done = small.cell("many_files", "600", timeout_ms=620_000)
-    assert typed_end(done) == "disk_full", told(done)
-    small.works_again()
-    begin = time.monotonic()
-    small.delete()
-    assert time.monotonic() - begin < 30
-
-
 def test_r09_descriptors(attacked: Attacked, server: Service) -> None:
     before = Traces.of(server).fds
     done = attacked.program("descriptors")
@@ -164,7 +148,7 @@ def test_r09_descriptors(attacked: Attacked, server: Service) -> None:
     attacked.works_again()
 
 
-@pytest.mark.parametrize("kind", ["ignores", "swallows", "blocks", "child ignores"])
+@pytest.mark.parametrize("kind", ["blocks", "child ignores"])
 def test_r13_code_that_ignores_signals(kind: str, attacked: Attacked) -> None:
     assert_on_time(attacked.cell("stubborn", kind, timeout_ms=1500), 1500)
     attacked.works_again()
@@ -188,7 +172,7 @@ def test_r15_zombies(attacked: Attacked) -> None:
     assert len(processes_in_group(attacked.id)) <= 3
 
 
-@pytest.mark.parametrize("kind", ["stops itself", "stops its group", "stops all"])
+@pytest.mark.parametrize("kind", ["stops its group"])
 def test_r16_code_that_stops_everything(kind: str, attacked: Attacked) -> None:
     assert_on_time(attacked.cell("stubborn", kind, timeout_ms=1500), 1500)
     attacked.works_again()

@@ -31,8 +31,8 @@ def test_nothing_of_another_project_is_found(
     assert run("print('untouched')")["stdout"]["text"] == "untouched\n"
 
 
-def test_lists_are_of_the_own_project(stranger: httpx.Client, canary: Canary, sandbox: dict[str, Any]) -> None:
-    assert [one["id"] for one in stranger.get("/v1/sandboxes").json()["sandboxes"]] == [canary.id]
+def test_lists_are_of_the_own_project(stranger: httpx.Client, stranger_canary: Canary, sandbox: dict[str, Any]) -> None:
+    assert [one["id"] for one in stranger.get("/v1/sandboxes").json()["sandboxes"]] == [stranger_canary.id]
     assert [key["name"] for key in stranger.get("/v1/keys").json()["keys"]] == ["other"]
 
 

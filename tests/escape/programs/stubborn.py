@@ -9,18 +9,6 @@ import time
 
 kind = sys.argv[1]
 print("begun", flush=True)
-if kind == "ignores":
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)
-    while True:
-        time.sleep(1)
-if kind == "swallows":
-    while True:
-        try:
-            while True:
-                time.sleep(0.01)
-        except BaseException:
-            pass
 if kind == "blocks":
     signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
     while True:
@@ -36,10 +24,5 @@ if kind == "child ignores":
             time.sleep(1)
     while True:
         os.wait()
-if kind == "stops itself":
-    os.kill(os.getpid(), signal.SIGSTOP)
 if kind == "stops its group":
     os.killpg(0, signal.SIGSTOP)
-if kind == "stops all":
-    os.kill(-1, signal.SIGSTOP)
-    os.kill(os.getpid(), signal.SIGSTOP)
