@@ -1,6 +1,8 @@
 """Fixtures of the system tests: one service for the whole session, sandboxes in it, and runs in those.
 
 Long cases carry `@pytest.mark.full`; they run only with `--full`, and the summary counts them otherwise.
+Cases that need what not every host has carry `@pytest.mark.here(condition, why_not)`; where they cannot run, the
+summary says so, as it does for what `not_here` was told.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from openapi import Contract
 from service import Build, Service
 from sse import Event, read_events
 
+pytest_plugins = ["attacks"]
+
 Run = Callable[..., dict[str, Any]]
 Events = Callable[..., list[Event]]
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -27,24 +31,45 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: a long case, only with --full")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--full"):
-        return
-    long = [item for item in items if item.get_closest_marker("full")]
-    items[:] = [item for item in items if item not in long]
-    config.hook.pytest_deselected(items=long)
-    config.stash[_LEFT_OUT] = len(long)
+    config.addinivalue_line("markers", "here(condition, why_not): a case that only some hosts can run")
+    config.stash[_LEFT_OUT] = 0
+    config.stash[_NOT_HERE] = []
 
 
 _LEFT_OUT = pytest.StashKey[int]()
+_NOT_HERE = pytest.StashKey[list[str]]()
+
+
+def not_here(config: pytest.Config, why: str) -> None:
+    """What this host, or this build, cannot show; the summary lists it."""
+    if why not in config.stash[_NOT_HERE]:
+        config.stash[_NOT_HERE].append(why)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    long = [item for item in items if item.get_closest_marker("full") and not config.getoption("--full")]
+    impossible = [item for item in items if item not in long and cannot_run_here(item)]
+    config.stash[_LEFT_OUT] = len(long)
+    items[:] = [item for item in items if item not in long and item not in impossible]
+    config.hook.pytest_deselected(items=[*long, *impossible])
+
+
+def cannot_run_here(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("here")
+    if mark is None:
+        return False
+    condition, why_not = mark.args
+    if not condition():
+        not_here(item.config, why_not)
+        return True
+    return False
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    left_out = config.stash.get(_LEFT_OUT, 0)
-    if left_out:
-        terminalreporter.write_line(f"{left_out} cases only with --full")
+    if config.stash[_LEFT_OUT]:
+        terminalreporter.write_line(f"{config.stash[_LEFT_OUT]} cases only with --full")
+    for why in config.stash[_NOT_HERE]:
+        terminalreporter.write_line(f"not here: {why}")
 
 
 @pytest.fixture(scope="session")

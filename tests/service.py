@@ -192,7 +192,7 @@ class Service:
         """What is still there of a service that has stopped, in words."""
         data = str(self.data)
         left = [f"process {p.pid}: {' '.join(p.command)}" for p in self.programs()]
-        left += [f"process {pid} in its cgroup" for pid in processes_in_group(self._group_name())]
+        left += [f"process {pid} in its cgroup" for pid in processes_in_group(self.group_name())]
         left += [f"mount {line}" for line in _lines("/proc/self/mountinfo") if data in line]
         left += [f"loop device {path.parent.parent.name}" for path in _loops() if data in path.read_text()]
         left += [f"cgroup {path}" for path in self.cgroups()]
@@ -206,9 +206,9 @@ class Service:
 
     def cgroups(self) -> list[Path]:
         """The warden's groups for this data directory, in every hierarchy."""
-        return [path for path in Path("/sys/fs/cgroup").glob(f"**/{self._group_name()}") if path.is_dir()]
+        return [path for path in Path("/sys/fs/cgroup").glob(f"**/{self.group_name()}") if path.is_dir()]
 
-    def _group_name(self) -> str:
+    def group_name(self) -> str:
         return f"cloister-{fnv1a(str(self.data.resolve())):08x}"
 
     # --- starting ---

@@ -18,7 +18,7 @@ check() {
     fi
 }
 
-cpp_files() { find src tests -name '*.h' -o -name '*.cc'; }
+cpp_files() { find src fuzz tests -name '*.h' -o -name '*.cc' -o -name '*.c'; }
 
 bash_files() {
     grep -rlE --exclude-dir={.git,build,node_modules} -m1 '^#!/bin/bash|^# shellcheck shell=bash' . | sort

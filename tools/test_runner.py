@@ -22,6 +22,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 GROUPS = ["unit", "api", "escape", "crash", "conformance", "sdk", "e2b"]
 ONLY_FULL = re.compile(r"^(\d+) cases only with --full$", re.MULTILINE)
+NOT_HERE = re.compile(r"^not here: (.+)$", re.MULTILINE)
 
 
 @dataclasses.dataclass
@@ -32,12 +33,14 @@ class Summary:
     failed: int = 0
     skipped: int = 0
     only_full: int = 0
+    not_here: list[str] = dataclasses.field(default_factory=list)  # what this host cannot show, and why
 
     def add(self, other: Summary) -> None:
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.only_full += other.only_full
+        self.not_here += other.not_here
 
     def __str__(self) -> str:
         words = f"{self.passed} passed, {self.failed} failed"
@@ -60,6 +63,8 @@ def main(arguments: list[str]) -> int:
             continue
         total.add(summary)
         say(f"{group:12} {summary}, {time.monotonic() - begin:.0f} s")
+        for why in summary.not_here:
+            say(f"{'':12} could not run here: {why}")
     if total.only_full:
         say(f"{total.only_full} cases run only with --full")
     say(f"{total.passed} passed, {total.failed} failed")
@@ -92,7 +97,7 @@ def run_unit_tests(programs: Path, full: bool) -> Summary | None:
 
 
 def python_unit_folders() -> Iterator[Path]:
-    for room in ("tools", "kernels", "images"):
+    for room in ("tools", "kernels", "images", "fuzz", "bench"):
         for folder in sorted((REPO / room).rglob("tests")):
             if any(folder.glob("test_*.py")):
                 yield folder
@@ -117,6 +122,7 @@ def run_pytest(folder: Path, full: bool) -> Summary:
         summary = summed_up(str(folder.relative_to(REPO)), report, ended)
         left_out = ONLY_FULL.search(ended.stdout)
         summary.only_full = int(left_out.group(1)) if left_out else 0
+        summary.not_here = NOT_HERE.findall(ended.stdout)
         return summary
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "engine/mime.h"
 
 namespace cloister::engine {
@@ -20,10 +21,16 @@ int64_t number_of(const json::object& object, std::string_view name) {
     return failure ? 0 : std::max<int64_t>(number, 0);
 }
 
+// Cut at the end of a character.
+std::string bounded(std::string_view text, size_t max_bytes) {
+    text = text.substr(0, max_bytes);
+    return std::string(text.substr(0, text.size() - incomplete_tail(text)));
+}
+
 std::string text_of(const json::object& object, std::string_view name, size_t max_bytes) {
     const json::value* value = object.if_contains(name);
     if (value == nullptr || !value->is_string()) return {};
-    return std::string(std::string_view(value->as_string()).substr(0, max_bytes));
+    return bounded(value->as_string(), max_bytes);
 }
 
 const json::array& list_of(const json::object& object, std::string_view name) {
@@ -60,7 +67,7 @@ std::vector<std::string> limits_of(const json::object& event) {
     std::vector<std::string> out;
     for (const json::value& limit : list_of(event, "limits_hit")) {
         if (!limit.is_string() || out.size() == kLimitsHitMax) continue;
-        out.emplace_back(std::string_view(limit.as_string()).substr(0, kLimitNameMax));
+        out.push_back(bounded(limit.as_string(), kLimitNameMax));
     }
     return out;
 }

@@ -41,7 +41,8 @@ bool overlaps(std::string_view line) {
     const auto first = number(line.substr(one + 1, two - one - 1));
     const auto count = number(line.substr(two + 1));
     if (!first || !count || *count == 0) return false;
-    return *first <= limits::kHostIdLast && *first + *count - 1 >= limits::kHostIdFirst;
+    if (*first >= limits::kHostIdFirst) return *first <= limits::kHostIdLast;
+    return *count > limits::kHostIdFirst - *first;
 }
 
 Result<void> check_file(const std::string& path) {

@@ -49,6 +49,7 @@ TEST(SubordinateIds, AreRefusedInsideItWithTheLineAndTheFile) {
     EXPECT_NE(refused.error().message.find("eve:1879048192:1"), std::string::npos);
     EXPECT_NE(refused.error().message.find("/etc/subuid"), std::string::npos);
     EXPECT_FALSE(check_subordinate_ids("wide:100000:4000000000", "f"));
+    EXPECT_FALSE(check_subordinate_ids("all:1:18446744073709551615", "f"));
 }
 
 }  // namespace

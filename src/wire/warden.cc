@@ -59,6 +59,7 @@ Result<Variant> decode_message(std::string_view bytes) {
         return make_error(ErrorKind::FailedPrecondition,
                           "warden and server are of different versions: restart the service");
     }
+    if (header.reserved != 0) return malformed();
     return decode_variant<Variant>(header, bytes.substr(sizeof(header)));
 }
 

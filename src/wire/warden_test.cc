@@ -46,6 +46,9 @@ TEST(Warden, RefusesCutAndForeignMessages) {
         EXPECT_FALSE(decode_request(bytes.substr(0, length))) << length;
     }
     EXPECT_FALSE(decode_request(bytes + "x"));
+    std::string stuffed = bytes;
+    stuffed[12] = 1;  // the header's reserved word
+    EXPECT_FALSE(decode_request(stuffed));
     std::string other_version = bytes;
     other_version[0] = 99;
     EXPECT_EQ(decode_request(other_version).error().kind, ErrorKind::FailedPrecondition);

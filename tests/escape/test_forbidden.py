@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
 import pytest
-from conftest import Run
+from conftest import Run, create_sandbox
+
+
+@pytest.fixture(scope="module")
+def sandbox(stranger: httpx.Client, client: httpx.Client) -> Iterator[dict[str, Any]]:
+    """One for all cases, made after the server has started anew for the stranger: what is refused changes nothing."""
+    made = create_sandbox(client)
+    client.post(f"/v1/sandboxes/{made['id']}/runs", json={"code": "1"})  # its interpreter belongs to the start
+    yield made
+    assert client.delete(f"/v1/sandboxes/{made['id']}").status_code == 204
+
 
 PRELUDE = """
 import ctypes, errno, os, socket

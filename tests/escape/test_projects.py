@@ -1,46 +1,15 @@
-"""What belongs to one project does not exist for another, whatever it asks.
-
-There is no operation yet that makes a second project, so the test writes its rows and lets the server start anew.
-"""
+"""What belongs to one project does not exist for another, whatever it asks."""
 
 from __future__ import annotations
 
-import hashlib
-import secrets
-import sqlite3
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import pytest
-from conftest import CONTRACT, Run, new_client
+from canary import Canary
+from conftest import CONTRACT, Run
 from openapi import Operation
-from service import Service
 
 OF_A_THING = [operation for operation in CONTRACT.operations.values() if "{" in operation.path]
-
-
-@pytest.fixture(scope="module")
-def stranger(server: Service) -> Iterator[httpx.Client]:
-    """A client of another project of the same service."""
-    key = "e2b_" + secrets.token_hex(20)
-    add_project(server, key)
-    server.kill("cloisterd")
-    with new_client(server, Authorization=f"Bearer {key}") as client:
-        yield client
-
-
-def add_project(server: Service, key: str) -> None:
-    now = int(time.time() * 1000)
-    digest = hashlib.sha256(key.encode()).hexdigest()
-    database = sqlite3.connect(server.data / "state" / "cloister.db", timeout=10)
-    with database:
-        database.execute("INSERT INTO projects VALUES (?, 'other', ?)", ("p" * 20, now))
-        database.execute(
-            "INSERT INTO keys VALUES (?, ?, ?, ?, 'other', ?, NULL, NULL)", ("p" * 20, "k" * 20, digest, key[4:12], now)
-        )
-    database.close()
 
 
 def send(client: httpx.Client, operation: Operation, sandbox_id: str, run_id: str, key_id: str) -> httpx.Response:
@@ -62,8 +31,8 @@ def test_nothing_of_another_project_is_found(
     assert run("print('untouched')")["stdout"]["text"] == "untouched\n"
 
 
-def test_lists_are_of_the_own_project(stranger: httpx.Client, sandbox: dict[str, Any]) -> None:
-    assert stranger.get("/v1/sandboxes").json()["sandboxes"] == []
+def test_lists_are_of_the_own_project(stranger: httpx.Client, stranger_canary: Canary, sandbox: dict[str, Any]) -> None:
+    assert [one["id"] for one in stranger.get("/v1/sandboxes").json()["sandboxes"]] == [stranger_canary.id]
     assert [key["name"] for key in stranger.get("/v1/keys").json()["keys"]] == ["other"]
 
 

@@ -15,6 +15,7 @@ sys.path.insert(0, str(TIDY))
 import code_rules  # noqa: E402
 import contracts  # noqa: E402
 import pages  # noqa: E402
+import proofs  # noqa: E402
 import rooms  # noqa: E402
 from cpp import Source  # noqa: E402
 from tree import Finding, Tree  # noqa: E402
@@ -365,6 +366,44 @@ def test_hosts(line: str, ok: bool) -> None:
 def test_machine_paths() -> None:
     assert found(pages.check_machine_paths, "README.md", "cd /wo" + "rk/main") != []
     assert found(pages.check_machine_paths, "README.md", "cd ~/work/main; a/work/b") == []
+
+
+# --- Claims and their proofs ---
+
+PROVED_BY = {
+    "tests/escape/test_a.py": "def test_yes(box: Box) -> None:\n    pass\n",
+    "src/jail/filter_test.cc": "TEST(Filter, Holds) {\nTEST_F(\n    Long, Name) {\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("proof", "ok"),
+    [
+        ("`tests/escape/test_a.py::test_yes`", True),
+        ("`tests/escape/test_a.py::test_no`", False),
+        ("`tests/escape/test_a.py::test_ye`", False),
+        ("`tests/escape/test_b.py::test_yes`", False),
+        ("`jail/filter_test.cc Filter.Holds`", True),
+        ("`src/jail/filter_test.cc Filter.Holds`", False),
+        ("`jail/filter_test.cc Long.Name`", True),
+        ("`jail/filter_test.cc Filter.Leaks`", False),
+        ("`wire/filter_test.cc Filter.Holds`", False),
+    ],
+)
+def test_a_proof_that_does_not_exist_is_found(proof: str, ok: bool) -> None:
+    tree = Tree(PROVED_BY | {"docs/page.md": f"Nothing gets out: {proof}.\n"})
+    assert (list(proofs.check_named_tests(tree)) == []) is ok
+
+
+def test_a_claim_without_a_proof_is_found() -> None:
+    page = (
+        "| who | trusted with |\n|---|---|\n| code | nothing |\n\n"
+        "| claim | shown by |\n|---|---|\n| one | `tests/a.py::test_a` |\n| two | nobody |\n"
+        "| three | `a_test.cc A.B` |\n"
+    )
+    assert [str(finding) for finding in proofs.check_claims_are_shown(Tree({"docs/security.md": page}))] == [
+        "docs/security.md:8: no test shows this: two"
+    ]
 
 
 # --- The program ---

@@ -43,6 +43,15 @@ def run_case(tmp_path: Path, body: str) -> test_runner.Summary:
     return test_runner.summed_up("case", report, ended)
 
 
+def test_what_could_not_run_is_told() -> None:
+    output = "....\n3 cases only with --full\nnot here: io.max: no cgroup v2\nnot here: R19: an old kernel\n4 passed\n"
+    assert test_runner.NOT_HERE.findall(output) == ["io.max: no cgroup v2", "R19: an old kernel"]
+    total = test_runner.Summary()
+    total.add(test_runner.Summary(passed=1, not_here=["a"]))
+    total.add(test_runner.Summary(passed=1, not_here=["b"]))
+    assert total.not_here == ["a", "b"]
+
+
 def test_every_outcome_is_counted(tmp_path: Path) -> None:
     summary = run_case(
         tmp_path,

@@ -16,11 +16,12 @@ from pathlib import Path
 import code_rules
 import contracts
 import pages
+import proofs
 import rooms
 from tree import Finding, Tree
 
 REPO = Path(__file__).resolve().parent.parent.parent
-CHECKS = [*rooms.CHECKS, *code_rules.CHECKS, *contracts.CHECKS, *pages.CHECKS]
+CHECKS = [*rooms.CHECKS, *code_rules.CHECKS, *contracts.CHECKS, *pages.CHECKS, *proofs.CHECKS]
 
 
 def main() -> int:

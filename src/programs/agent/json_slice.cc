@@ -83,8 +83,9 @@ bool Scanner::escape() {
     if (first < 0xD800 || first > 0xDBFF) return true;
     if (!word("\\u")) return false;
     const uint32_t second = hex4();
+    if (second < 0xDC00 || second > 0xDFFF) return false;
     at_ += 4;
-    return second >= 0xDC00 && second <= 0xDFFF;
+    return true;
 }
 
 bool Scanner::digits() {

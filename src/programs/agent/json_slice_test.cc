@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace cloister::agent {
 namespace {
 
@@ -52,6 +54,15 @@ TEST(JsonSlice, RefusesEverythingElse) {
                              R"({"a":[1,]})",
                              R"({"a":"b"},"event":"ended"})"}) {
         EXPECT_FALSE(split_object(text)) << text;
+    }
+}
+
+TEST(JsonSlice, NeverLooksBeyondATextThatIsCutOff) {
+    const std::string whole = R"({"a":["\ud83d\ude00",-1.5e+10,true,null]})";
+    ASSERT_TRUE(split_object(whole));
+    for (size_t length = 0; length < whole.size(); ++length) {
+        const std::vector<char> cut(whole.begin(), whole.begin() + static_cast<long>(length));
+        EXPECT_FALSE(split_object({cut.data(), cut.size()})) << length;
     }
 }
 
