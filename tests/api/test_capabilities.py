@@ -49,7 +49,8 @@ def test_an_absent_tier_is_refused(tier: str, client: httpx.Client) -> None:
     assert (answer.status_code, answer.json()["error"]["field"]) == (422, "tier")
     answer = client.post("/v1/runs", json={"code": "1", "sandbox": {"tier": tier}})
     assert (answer.status_code, answer.json()["error"]["field"]) == (422, "sandbox.tier")
-    assert client.get("/v1/status").json()["sandboxes"] == before
+    # One that an earlier test left may have gone meanwhile.
+    assert client.get("/v1/status").json()["sandboxes"] <= before
 
 
 def test_the_tier_that_exists_is_named(client: httpx.Client) -> None:

@@ -28,9 +28,10 @@ Result<std::array<os::Fd, kRootStdio>> own_stdio() {
 Result<void> send(const os::Fd& socket, const RootRequest& request) {
     const std::string message = TRY(encode(request));
     const auto stdio = TRY(own_stdio());
-    TRY_OK(os::send_with_fds(socket, "s", {stdio[0].get(), stdio[1].get(), stdio[2].get()}));
-    // An agent that refuses does not read on; its reply says why.
-    (void)os::write_all(socket, message);
+    // An agent that refuses does not read on, perhaps not even this; its reply says why.
+    if (os::send_with_fds(socket, "s", {stdio[0].get(), stdio[1].get(), stdio[2].get()})) {
+        (void)os::write_all(socket, message);
+    }
     return {};
 }
 
