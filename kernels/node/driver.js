@@ -5,8 +5,7 @@
 // and whoever comes next (the message that follows a cut) ends it.
 "use strict";
 
-const path = require("node:path");
-const { setImmediate } = require("node:timers");
+const { clearInterval, setImmediate, setInterval } = require("node:timers");
 const vm = require("node:vm");
 const { MessageChannel } = require("node:worker_threads");
 const { Channel } = require("./channel");
@@ -15,9 +14,11 @@ const { plainReport, report } = require("./errors");
 const { Evaluator } = require("./evaluator");
 const { Modules } = require("./modules");
 const { Request } = require("./request");
+const { Stacks } = require("./stacks");
 const { Streams } = require("./streams");
 const { translate } = require("./translate");
 
+const WATCH_MS = 20;
 const FAILED = 1;
 const UNSETTLED = 13; // as Node ends if what its program awaits can never come
 const INTERRUPTED = 130;
@@ -39,13 +40,14 @@ class Driver {
     #last = { _: undefined, _error: undefined };
 
     constructor(language, fd) {
+        const stacks = new Stacks();
         this.#language = language;
         this.#channel = new Channel(fd);
         this.#streams = new Streams(this.#channel);
         this.#displays = new Displays(this.#channel, this.#streams);
         if (language === "typescript") {
             const { TypeScript } = require("./typescript");
-            this.#typescript = new TypeScript();
+            this.#typescript = new TypeScript(stacks);
         }
         for (const name of Object.keys(this.#last)) this.#offerLast(name);
     }
@@ -113,13 +115,14 @@ class Driver {
 
     #evaluate(run, code) {
         this.#channel.letGo(); // from now on, an event loop with nothing to wait for is noticed
+        if (run.isProgram) run.waitsBefore = process.getActiveResourcesInfo().length;
         const source = translate(code);
         this.#evaluator.evaluate(source, run.name, (outcome) => this.#onOutcome(run, outcome, source));
     }
 
     async #onOutcome(run, outcome, source) {
         if (this.#run !== run || run.exits) return;
-        if (outcome === undefined) return this.#onCutShort(run);
+        if (outcome === undefined || this.#channel.isInterrupted) return this.#onCutShort(run);
         if (outcome.details !== undefined) {
             this.#last._error = outcome.thrown;
             this.#fail(run, report(outcome.thrown, run.name, { ...outcome.details, source }));
@@ -128,8 +131,19 @@ class Driver {
         }
         run.isEvaluated = true;
         // A cell ends here, when rejections that nobody handles have been noticed; a program goes on
-        // until nothing is left to wait for.
+        // until nothing of it is left to wait for.
         if (!run.isProgram || run.exitCode !== undefined) setImmediate(() => this.#finish(run));
+        else if (run.waitsBefore > 0) this.#watch(run);
+    }
+
+    // What earlier runs left in the background keeps the event loop alive.
+    #watch(run) {
+        const timer = setInterval(() => {
+            const over = process.getActiveResourcesInfo().length <= run.waitsBefore;
+            if (over) this.#finish(run);
+            if (this.#run !== run) clearInterval(timer);
+        }, WATCH_MS);
+        timer.unref();
     }
 
     async #show(run, value) {
@@ -168,10 +182,11 @@ class Driver {
     // --- Ends that the code does not come to by itself ---
 
     #interrupt(run) {
-        if (!run.exits) {
-            this.#fail(run, plainReport("Interrupted", "the run was interrupted"), INTERRUPTED);
-            run.exitCode = INTERRUPTED;
+        // A child that the signal ended may have made the code fail first.
+        if (run.exitCode === undefined) {
+            this.#fail(run, plainReport("Interrupted", "the run was interrupted"));
         }
+        if (!run.exits) run.exitCode = INTERRUPTED;
         this.#typescript?.stop();
         this.#finish(run);
     }

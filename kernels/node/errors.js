@@ -11,21 +11,13 @@ const FRAME = /^\s+at /;
 
 // The content of an `error` message. `name` is that of the code; `details` are the inspector's.
 function report(thrown, name, details) {
-    if (!isError(thrown)) return reportValue(thrown, name, details);
+    if (!isError(thrown)) return plainReport("Uncaught", shown(thrown));
     const lines = stackOf(thrown).split("\n");
     const line = lineIn(lines, name);
-    if (line === undefined && isUncompiled(thrown, details, name)) {
+    if (line === undefined && isUncompiled(thrown, details)) {
         return reportSyntax(thrown, name, details);
     }
-    return content(nameOf(thrown), messageOf(thrown), withoutOurs(lines), line);
-}
-
-// What was thrown is no error: all that is known is where.
-function reportValue(thrown, name, details) {
-    const text = shown(thrown);
-    const line = details?.url === name ? details.lineNumber + 1 : undefined;
-    const where = line === undefined ? [] : [`    at ${name}:${line}:${details.columnNumber + 1}`];
-    return content("Uncaught", text, [...`Uncaught ${text}`.split("\n"), ...where], line);
+    return content(nameOf(thrown), messageOf(thrown), lines, line);
 }
 
 // Code that was not compiled has no frame: the place is shown in the code itself, as Node does.
@@ -37,14 +29,14 @@ function reportSyntax(error, name, { lineNumber, columnNumber, source = "" }) {
     return content(ename, evalue, [...place, `${ename}: ${evalue}`], lineNumber + 1);
 }
 
-function isUncompiled(error, details, name) {
+function isUncompiled(error, details) {
     if (details === undefined || nameOf(error) !== "SyntaxError") return false;
-    return details.stackTrace === undefined && (!details.url || details.url === name);
+    return details.stackTrace === undefined && details.url === undefined;
 }
 
-// An end that is no thrown value.
+// What has no stack: a value that is no error, or an end of the run that nobody threw.
 function plainReport(name, value) {
-    return content(name, value, [`${name}: ${value}`], undefined);
+    return content(name, value, `${name}: ${value}`.split("\n"), undefined);
 }
 
 function content(ename, evalue, lines, line) {
@@ -96,33 +88,6 @@ function lineIn(lines, name) {
         if (at >= 0) return Number.parseInt(line.slice(at + name.length + 1), 10);
     }
     return undefined;
-}
-
-// Leaves out our frames, and in the same stack the machinery of Node below them.
-function withoutOurs(lines) {
-    const kept = [];
-    for (let at = 0; at < lines.length; ) {
-        let end = at;
-        while (end < lines.length && FRAME.test(lines[end])) ++end;
-        if (end === at) kept.push(lines[at++]);
-        else kept.push(...withoutOurFrames(lines.slice(at, end)));
-        at = Math.max(at, end);
-    }
-    return kept;
-}
-
-function withoutOurFrames(frames) {
-    const first = frames.findIndex(isOurs);
-    if (first < 0) return frames;
-    const machinery = (frame, index) => index > first && frame.includes("node:");
-    const kept = frames.filter((frame, index) => !isOurs(frame) && !machinery(frame, index));
-    // Behind the last frame begin the further properties of the error.
-    if (frames.at(-1).endsWith(" {")) kept.push(`${(kept.pop() ?? "   ").replace(/ \{$/, "")} {`);
-    return kept;
-}
-
-function isOurs(frame) {
-    return frame.includes(__dirname) || frame.includes("node:inspector");
 }
 
 function cut(text, size) {

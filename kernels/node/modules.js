@@ -5,12 +5,17 @@
 const Module = require("node:module");
 const path = require("node:path");
 const { pathToFileURL } = require("node:url");
-const vm = require("node:vm");
 
 const HELPER = "__cloister__";
+const TYPED = [".ts", ".cts", ".mts"];
+// The whole of a CommonJS file that hands out what it has.
+const SCOPE = `module.exports = {
+    require, module, __filename, __dirname, importer: (specifier, options) => import(specifier, options),
+};`;
 
 class Modules {
     #filename;
+    #require;
     #importer;
     #helper;
 
@@ -31,22 +36,35 @@ class Modules {
         process.mainModule = undefined;
         if (filename === this.#filename && !isProgram) return;
         this.#filename = filename;
-        this.#importer = undefined;
         const module = new Module(filename);
         module.filename = filename;
         module.paths = Module._nodeModulePaths(path.dirname(filename));
-        const require = Module.createRequire(filename);
-        if (isProgram) require.main = process.mainModule = module;
-        const scope = { require, module, exports: module.exports };
-        Object.assign(scope, { __filename: filename, __dirname: path.dirname(filename) });
+        if (isProgram) process.mainModule = module;
+        module._compile(SCOPE, filename);
+        const { importer, ...scope } = module.exports;
+        this.#importer = importer;
+        this.#require = scope.require;
+        module.exports = scope.exports = {};
         for (const [name, value] of Object.entries(scope)) define(name, value);
-        this.#helper.meta = metaOf(filename, require);
+        this.#helper.meta = metaOf(filename, scope.require);
     }
 
     // As `import()` in that file.
     async #import(specifier, options) {
-        this.#importer ??= importerOf(this.#filename);
+        const typed = this.#typedFile(specifier);
+        if (typed !== undefined) return this.#require(typed);
         return this.#importer(specifier, options);
+    }
+
+    // The path of a TypeScript file, which Node's own import() would not take.
+    #typedFile(specifier) {
+        if (!Module._extensions[TYPED[0]] || !/^\.{0,2}\//.test(specifier)) return undefined;
+        try {
+            const file = this.#require.resolve(String(specifier));
+            return TYPED.includes(path.extname(file)) ? file : undefined;
+        } catch {
+            return undefined; // import() says why
+        }
     }
 
     // As an import statement, which does not take a name that is not there.
@@ -77,12 +95,6 @@ function offerBuiltin(name) {
     Object.defineProperty(globalThis, name, { get, set, configurable: true, enumerable: false });
 }
 
-function importerOf(filename) {
-    const { USE_MAIN_CONTEXT_DEFAULT_LOADER: importModuleDynamically } = vm.constants;
-    const code = "(specifier, options) => import(specifier, options)";
-    return new vm.Script(code, { filename, importModuleDynamically }).runInThisContext();
-}
-
 function metaOf(filename, require) {
     const resolve = (specifier) => {
         const found = require.resolve(specifier);
@@ -91,4 +103,4 @@ function metaOf(filename, require) {
     return { filename, dirname: path.dirname(filename), url: pathToFileURL(filename).href, resolve };
 }
 
-module.exports = { Modules };
+module.exports = { Modules, TYPED };

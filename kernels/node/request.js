@@ -15,6 +15,7 @@ class Request {
     exitCode;
     exits = false;
     isEvaluated = false;
+    waitsBefore = 0;
     hasCalledListeners = false;
 
     constructor(content, count) {

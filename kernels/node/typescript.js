@@ -3,6 +3,7 @@
 
 const fs = require("node:fs");
 const Module = require("node:module");
+const { TYPED } = require("./modules");
 
 const OPTIONS = {
     loader: "ts",
@@ -13,16 +14,14 @@ const OPTIONS = {
     // An import that this code does not use may be meant for the next run.
     tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true, experimentalDecorators: true } },
 };
-const MAPS_MAX = 500; // code of that many runs keeps its lines in stacks
-const EXTENSIONS = [".ts", ".cts", ".mts"];
 
 class TypeScript {
     #esbuild;
-    #maps = new Map();
+    #stacks;
 
-    constructor() {
-        Error.prepareStackTrace = (error, frames) => this.#stack(error, frames);
-        for (const extension of EXTENSIONS) {
+    constructor(stacks) {
+        this.#stacks = stacks;
+        for (const extension of TYPED) {
             Module._extensions[extension] = (module, file) => this.#load(module, file);
         }
     }
@@ -33,7 +32,7 @@ class TypeScript {
         const done = await this.#transform(code, options).catch((error) => {
             throw Array.isArray(error.errors) && error.errors.length > 0 ? syntaxError(error) : error;
         });
-        this.#remember(name, done.map);
+        this.#stacks.remember(name, done.map);
         return done.code;
     }
 
@@ -53,36 +52,13 @@ class TypeScript {
         }
     }
 
-    #remember(name, map) {
-        this.#maps.set(name, { text: map });
-        if (this.#maps.size > MAPS_MAX) this.#maps.delete(this.#maps.keys().next().value);
-    }
-
     // `require("./other.ts")`
     #load(module, file) {
         this.#esbuild ??= require("esbuild");
         const options = { ...OPTIONS, format: "cjs", sourcefile: file };
         const { code, map } = this.#esbuild.transformSync(fs.readFileSync(file, "utf8"), options);
-        this.#remember(file, map);
+        this.#stacks.remember(file, map);
         module._compile(code, file);
-    }
-
-    // As V8 writes a stack, with the places in the TypeScript.
-    #stack(error, frames) {
-        const lines = frames.map((frame) => `\n    at ${this.#placed(frame)}`);
-        return `${Error.prototype.toString.call(error)}${lines.join("")}`;
-    }
-
-    #placed(frame) {
-        const text = frame.toString();
-        const name = frame.getScriptNameOrSourceURL();
-        const known = this.#maps.get(name);
-        if (known === undefined) return text;
-        known.map ??= new Module.SourceMap(JSON.parse(known.text));
-        const [line, column] = [frame.getLineNumber(), frame.getColumnNumber()];
-        const { originalLine, originalColumn } = known.map.findEntry(line - 1, column - 1);
-        if (originalLine === undefined) return text;
-        return text.replace(`:${line}:${column}`, `:${originalLine + 1}:${originalColumn + 1}`);
     }
 }
 
