@@ -98,7 +98,11 @@ class Streams {
 
     // The lowest free descriptor is the one that was just closed.
     #reopenStdin(path) {
-        fs.closeSync(0);
+        try {
+            fs.closeSync(0);
+        } catch {
+            // the code has closed it
+        }
         fs.openSync(path, "r");
     }
 
