@@ -61,8 +61,12 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 send("kernel_info_reply", {"language": "python"})
 names = dict(globals())
 while True:
-    content = json.loads(take(struct.unpack("<I", take(4))[0]))["content"]
-    names["content"] = content
+    message = json.loads(take(struct.unpack("<I", take(4))[0]))
+    if message["msg_type"] != "execute_request":
+        names["besides"] = message["msg_type"]
+        continue
+    content = names["content"] = message["content"]
+    if "stdin_path" in content: os.dup2(os.open(content["stdin_path"], os.O_RDONLY), 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = running(content["code"], names)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -166,11 +170,16 @@ class AgentTest : public testing::Test {
         oom_event_ = os::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         birth.oom_event = oom_event_.duplicate().value();
         birth.record.memory_max = 1 << 30;
-        Settings settings{.home = home_,
-                          .root_socket = root_socket_,
-                          .drivers = {{"python", {"/usr/bin/python3", "-uc", kDriver}},
-                                      {"none", {"/usr/bin/there-is-no-such-program"}},
-                                      {"broken", {"/bin/sh", "-c", "echo no module >&2; exit 3"}}}};
+        Settings settings{
+            .home = home_,
+            .root_socket = root_socket_,
+            .drivers = {{"python", {.argv = {"/usr/bin/python3", "-uc", kDriver}}},
+                        {"fifo",
+                         {.argv = {"/usr/bin/python3", "-uc", kDriver},
+                          .interrupt = Interrupt::SignalAndMessage,
+                          .fifo_directory = directory_ / "run"}},
+                        {"none", {.argv = {"/usr/bin/there-is-no-such-program"}}},
+                        {"broken", {.argv = {"/bin/sh", "-c", "echo no module >&2; exit 3"}}}}};
         agent_ = ::fork();
         if (agent_ == 0) {
             ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // as the first process of a sandbox
@@ -192,9 +201,9 @@ class AgentTest : public testing::Test {
         return client.answer();
     }
 
-    std::string prepare() const {
+    std::string prepare(std::string_view language = "python") const {
         const std::string id = new_id();
-        const auto answer = ask(prepare_request(id, "python"));
+        const auto answer = ask(prepare_request(id, language));
         EXPECT_TRUE(answer.at("ok").as_bool()) << json::serialize(answer);
         return id;
     }
@@ -576,6 +585,15 @@ TEST_F(AgentTest, InterruptStopsTheRunThatItNames) {
     }
 }
 
+TEST_F(AgentTest, ADriverThatAsksForItGetsAMessageBesidesTheSignal) {
+    const std::string context = prepare("fifo");
+    EXPECT_EQ(run(context, "time.sleep(30)", R"(,"timeout_ms":200)").reason(), "timeout");
+    EXPECT_EQ(run(context, "print(besides)").out, "interrupt_request\n");
+    const std::string other = prepare();
+    EXPECT_EQ(run(other, "time.sleep(30)", R"(,"timeout_ms":200)").reason(), "timeout");
+    EXPECT_EQ(run(other, "print('besides' in globals())").out, "False\n");
+}
+
 TEST_F(AgentTest, OutputOverTheLimitIsCutThereAndEndsTheRun) {
     const Seen seen = run(prepare(), "while True: print('x' * 999)", R"(,"output_max":5500)");
     EXPECT_EQ(seen.reason(), "output_limit");
@@ -615,6 +633,32 @@ TEST_F(AgentTest, StdinIsPassedOnWholeAndEnds) {
     const Seen seen = watch(client);
     sender.join();
     EXPECT_EQ(seen.out, fmt::format("{}\n", 40 * 64 * 1024));
+}
+
+TEST_F(AgentTest, ADriverThatAsksForItGetsStdinByItsPath) {
+    const std::string context = prepare("fifo");
+    Client client(socket_);
+    client.send(
+        FrameKind::Json,
+        run_request(context, "print(os.path.exists(content['stdin_path']), sys.stdin.read())",
+                    R"(,"stdin":"stream")"));
+    client.send(FrameKind::Stdin, "abc");
+    client.send(FrameKind::Stdin, {});
+    EXPECT_EQ(watch(client).out, "True abc\n");
+    EXPECT_EQ(run(context, "print('stdin_path' in content)").out, "False\n");
+    EXPECT_TRUE(fs::is_empty(directory_ / "run"));
+}
+
+TEST_F(AgentTest, AnInterruptEndsAFifoThatIsBeingRead) {
+    Client client(socket_);
+    client.send(
+        FrameKind::Json,
+        run_request(prepare("fifo"),
+                    "signal.signal(signal.SIGINT, signal.SIG_IGN); sys.stdin.read(); print('end')",
+                    R"(,"stdin":"stream","timeout_ms":200)"));
+    const Seen seen = watch(client);
+    EXPECT_EQ(seen.out, "end\n");
+    EXPECT_FALSE(seen.ended.at("state_lost").as_bool());
 }
 
 TEST_F(AgentTest, AClientThatClosesItsSideEndsStdinAndStillReads) {

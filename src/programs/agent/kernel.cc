@@ -36,8 +36,8 @@ std::string length_of(std::initializer_list<std::string_view> parts) {
 
 }  // namespace
 
-Kernel::Kernel(os::Poller& poller, Budget& budget)
-    : poller_(poller), reader_(budget, limits::kDisplayMax) {
+Kernel::Kernel(Driver driver, os::Poller& poller, Budget& budget)
+    : driver_(std::move(driver)), poller_(poller), reader_(budget, limits::kDisplayMax) {
     streams_[0].kind = FrameKind::Stdout;
     streams_[1].kind = FrameKind::Stderr;
 }
@@ -45,7 +45,7 @@ Kernel::Kernel(os::Poller& poller, Budget& budget)
 Result<std::unique_ptr<Kernel>> Kernel::start(const KernelPlan& plan,
                                               const UserProcesses& processes, os::Poller& poller,
                                               Budget& budget) {
-    std::unique_ptr<Kernel> kernel(new Kernel(poller, budget));
+    std::unique_ptr<Kernel> kernel(new Kernel(plan.driver, poller, budget));
     TRY_OK(kernel->launch(plan, processes));
     kernel->watch_all();
     return kernel;
@@ -61,7 +61,7 @@ Result<void> Kernel::launch(const KernelPlan& plan, const UserProcesses& process
     // A small pipe works too: the program just waits more often.
     (void)::fcntl(out.read.get(), F_SETPIPE_SZ, kPipeBytes);
     (void)::fcntl(err.read.get(), F_SETPIPE_SZ, kPipeBytes);
-    const Program program{.argv = plan.argv,
+    const Program program{.argv = driver_.argv,
                           .env = plan.env,
                           .cwd = plan.cwd,
                           .fds = {&null, &out.write, &err.write, &control.theirs}};
@@ -87,8 +87,14 @@ Kernel::~Kernel() {
     if (pid_ > 0 && !dead_) kill();
 }
 
-void Kernel::interrupt() const {
-    if (!dead_) ::kill(-pid_, SIGINT);
+void Kernel::interrupt() {
+    if (dead_) return;
+    // First: the code must not go on from what the signal does to its children.
+    if (driver_.interrupt == Interrupt::SignalAndMessage) {
+        // If it cannot be sent the driver is dead.
+        (void)send(nullptr, {R"({"msg_type":"interrupt_request","content":{}})"}, os::Fd());
+    }
+    ::kill(-pid_, SIGINT);
 }
 
 void Kernel::kill() const {
