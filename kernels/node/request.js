@@ -3,6 +3,9 @@
 
 const path = require("node:path");
 
+// The code of a cell belongs to a file of that name in the working directory, which does not exist.
+const CELL = "<cell>";
+
 class Request {
     #env;
     #stdinPath;
@@ -23,7 +26,7 @@ class Request {
         this.isProgram = content.filename !== undefined;
         this.hasStdin = content.stdin_path !== undefined;
         this.name = this.isProgram ? sourceName(content.filename) : `<cell-${count}>`;
-        this.#filename = content.filename ?? this.name;
+        this.#filename = content.filename ?? CELL;
         this.#argv = content.argv;
         this.#env = content.env ?? {};
         this.#cwd = content.cwd;
