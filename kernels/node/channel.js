@@ -56,6 +56,8 @@ class Channel {
             const note = tooLarge(content, body.length - LENGTH_BYTES);
             body = encode({ msg_type: msgType, content: note });
         }
+        // Code that sends without end must not keep an interrupt from coming.
+        if (this.isInterrupted) Atomics.wait(this.#words, Word.Gate, Gate.Open, CUT_OFF_MS);
         this.#holdGate();
         try {
             writeAll(this.#fd, body);

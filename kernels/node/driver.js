@@ -229,7 +229,7 @@ class Driver {
     }
 
     #onCutShort(run) {
-        if (this.#channel.isInterrupted) return this.#interrupt(run);
+        if (this.#channel.isInterrupted) return this.#channel.hold(); // the message is on its way
         if (!run.exits) {
             const hint = this.#streams.wasAsked && !run.hasStdin ? ` (${NO_STDIN})` : "";
             this.#fail(run, plainReport("Error", WHY_UNSETTLED + hint), UNSETTLED);
