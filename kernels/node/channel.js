@@ -7,6 +7,7 @@ const path = require("node:path");
 const { MessageChannel, Worker } = require("node:worker_threads");
 const { Word, Gate, Count } = require("./words");
 const { plain } = require("./plain");
+const { Atomics, Buffer, Int32Array, JSON, SharedArrayBuffer, process } = globalThis;
 
 const LENGTH_BYTES = 4;
 const FAILED = 1;

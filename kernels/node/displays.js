@@ -4,6 +4,7 @@
 const { randomUUID } = require("node:crypto");
 const { inspect } = require("node:util");
 const { plain } = require("./plain");
+const { ArrayBuffer, Buffer, Object, Promise, String, Uint8Array } = globalThis;
 
 // An object may say itself how it is shown: a method that answers a MIME bundle, or a promise of one.
 const DISPLAY = Symbol.for("Jupyter.display");

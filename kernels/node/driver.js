@@ -17,6 +17,7 @@ const { Request } = require("./request");
 const { Stacks } = require("./stacks");
 const { Streams } = require("./streams");
 const { translate } = require("./translate");
+const { Number, Object, process } = globalThis;
 
 const WATCH_MS = 20;
 const FAILED = 1;
@@ -54,7 +55,6 @@ class Driver {
 
     serve() {
         process.exit = (code) => this.#exit(code);
-        process.on("beforeExit", () => process.nextTick(() => this.#onNothingLeft()));
         this.#keepHandlers();
         this.#afterExit.port2.on("message", () => this.#finish(this.#run));
         this.#afterExit.port2.unref();
@@ -78,27 +78,20 @@ class Driver {
         this.#keepHandlers();
         this.#streams.beginRun();
         this.#channel.inRun = true;
-        try {
-            run.enter(this.#streams, this.#modules);
-        } catch (error) {
-            this.#fail(run, report(error, run.name));
-            return this.#finish(run);
-        }
-        this.#channel.send("status", { execution_state: "busy" });
-        if (this.#typescript !== undefined) this.#evaluateTyped(run);
-        else this.#evaluate(run, run.isProgram ? run.code : asExpression(run.code));
-    }
-
-    // The types are taken out while the port keeps the event loop alive.
-    async #evaluateTyped(run) {
-        let code;
-        try {
-            code = await this.#withoutTypes(run);
-        } catch (error) {
+        this.#start(run).catch((error) => {
             const details = error.place && { ...error.place, source: run.code };
             this.#fail(run, report(error, run.name, details));
-            return this.#finish(run);
+            this.#finish(run);
+        });
+    }
+
+    async #start(run) {
+        run.enter(this.#streams, this.#modules);
+        this.#channel.send("status", { execution_state: "busy" });
+        if (this.#typescript === undefined) {
+            return this.#evaluate(run, run.isProgram ? run.code : asExpression(run.code));
         }
+        const code = await this.#withoutTypes(run); // meanwhile the port keeps the event loop alive
         if (this.#run === run) this.#evaluate(run, code);
     }
 
@@ -250,14 +243,21 @@ class Driver {
         if (run?.isProgram) this.#finish(run);
     }
 
-    // User code may have removed them.
+    // User code may have removed them; those of Node's own are what makes a handler of signals one.
+    #handlers = [
+        ...["newListener", "removeListener"].flatMap((event) =>
+            process.listeners(event).map((handler) => [event, handler]),
+        ),
+        ["SIGINT", ignore],
+        ["beforeExit", () => process.nextTick(() => this.#onNothingLeft())],
+        ["uncaughtException", (error) => this.#onUncaught(error)],
+    ];
+
     #keepHandlers() {
-        for (const [event, handler] of [["SIGINT", ignore], ["uncaughtException", this.#onUncaughtHandler]]) {
+        for (const [event, handler] of this.#handlers) {
             if (!process.listeners(event).includes(handler)) process.on(event, handler);
         }
     }
-
-    #onUncaughtHandler = (error) => this.#onUncaught(error);
 
     // `_` is the last result, `_error` the last error, until the user declares the name.
     #offerLast(name) {

@@ -3,6 +3,7 @@
 "use strict";
 
 const { inspect, stripVTControlCharacters, types } = require("node:util");
+const { Error, Math, Number, String } = globalThis;
 
 const VALUE_MAX = 64 * 1024;
 const LINE_MAX = 4 * 1024;

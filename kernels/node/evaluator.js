@@ -3,6 +3,7 @@
 "use strict";
 
 const { Session } = require("node:inspector");
+const { BigInt, Number } = globalThis;
 
 const GROUP = "run";
 const TAKE = `function (value) { "use strict"; __cloister__.take(value); }`;

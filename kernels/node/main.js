@@ -13,6 +13,9 @@
 //     errors                    what was thrown, as plain data
 //     request, driver           one run; the loop
 //
+// What the code of a run declares at its top, say `class Map {}`, is seen by all scripts. So each file
+// takes what it needs of the globals when it is loaded, before there was any such code.
+//
 // The option: an interrupt may cut JavaScript off anywhere, which the checks of async_hooks would
 // take for a corrupted stack, and abort.
 "use strict";

@@ -5,6 +5,7 @@
 const Module = require("node:module");
 const path = require("node:path");
 const { pathToFileURL } = require("node:url");
+const { Object, String, SyntaxError, process } = globalThis;
 
 const HELPER = "__cloister__";
 const TYPED = [".ts", ".cts", ".mts"];

@@ -1,6 +1,8 @@
 // A copy of a value that every JSON reader takes: not too deep nor too large, without cycles.
 "use strict";
 
+const { Array, ArrayBuffer, Map, Number, Object, Set, String } = globalThis;
+
 const DEPTH_MAX = 20; // the agent takes a few levels more
 const ENTRIES_MAX = 500_000;
 

@@ -2,6 +2,7 @@
 "use strict";
 
 const path = require("node:path");
+const { Object, process } = globalThis;
 
 // The code of a cell belongs to a file of that name in the working directory, which does not exist.
 const CELL = "<cell>";

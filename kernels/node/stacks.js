@@ -3,6 +3,7 @@
 "use strict";
 
 const Module = require("node:module");
+const { Error, JSON, Map } = globalThis;
 
 const MAPS_MAX = 500; // files and runs whose places are known
 

@@ -10,6 +10,7 @@ const { Console } = require("node:console");
 const fs = require("node:fs");
 const { Writable } = require("node:stream");
 const { writeAll } = require("./channel");
+const { ArrayBuffer, Buffer, Object, TypeError, process } = globalThis;
 
 const MESSAGE = Symbol("message");
 const NO_STDIN = "/dev/null";
@@ -80,7 +81,7 @@ class Streams {
 
     detachStdin() {
         this.#forgetStdin();
-        if (this.hasStdin) this.#reopenStdin(NO_STDIN);
+        if (this.hasStdin || !isOpen(0)) this.#reopenStdin(NO_STDIN);
         this.hasStdin = false;
     }
 
@@ -110,6 +111,14 @@ class Streams {
         this.#stdin?.removeAllListeners();
         this.#stdin?.pause();
         this.#stdin = undefined;
+    }
+}
+
+function isOpen(fd) {
+    try {
+        return fs.fstatSync(fd) !== undefined;
+    } catch {
+        return false;
     }
 }
 

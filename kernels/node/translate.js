@@ -10,6 +10,7 @@
 "use strict";
 
 const { Lexer } = require("./lexer");
+const { JSON, Math } = globalThis;
 
 const HELPER = "__cloister__";
 const META = /\s*\.\s*meta\b/y;

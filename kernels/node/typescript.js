@@ -4,6 +4,7 @@
 const fs = require("node:fs");
 const Module = require("node:module");
 const { TYPED } = require("./modules");
+const { Array, SyntaxError } = globalThis;
 
 const OPTIONS = {
     loader: "ts",

@@ -73,7 +73,7 @@ def test_state_stays_from_run_to_run(ts: Run) -> None:
 
 
 def test_errors_are_where_they_are_in_the_source(ts: Run) -> None:
-    code = "// esbuild leaves out comments\n\ninterface I { a: number }\n\nfunction f(text: string): never {\n\n  throw new Error(text);\n}\n\nf('x')"
+    code = "// esbuild leaves out comments\n\ninterface I { a: number }\n\nfunction fails(text: string): never {\n\n  throw new Error(text);\n}\n\nfails('x')"
     error = ts(code)["error"]
     assert (error["name"], error["value"], error["line"]) == ("Error", "x", 7)
     assert [line.rpartition(">")[2] for line in error["traceback"][1:]] == [":7:9)", ":10:1"]
@@ -103,7 +103,7 @@ def test_typescript_files_are_imported(ts: Run) -> None:
     assert result(ts("import { doubled } from './uses'; doubled")) == "18"
     assert result(ts("require('./lib.ts').n")) == "9"
     error = ts("import { u } from './lib.ts'\nu()")["error"]
-    assert (error["line"], error["traceback"][1]) == (2, "    at u (/home/user/lib.ts:6:8)")
+    assert (error["line"], error["traceback"][1]) == (2, "    at u (/home/user/lib.ts:6:9)")
 
 
 def test_endless_code_is_interrupted_and_the_types_still_go(ts: Run) -> None:
