@@ -16,16 +16,28 @@
 # The code may have set any option and IFS, and may have functions named like builtins.
 
 __cloister_ready() {
-    builtin trap '__cloister_leave "$?" "$@"; builtin trap -p >>"/proc/$PPID/fd/7"; exec -a bash /proc/self/exe <"/proc/$PPID/fd/9" >/dev/null 2>&1' EXIT
+    __cloister_guard_exit
     if [[ -v __cloister_run ]]; then
         [[ -z $__cloister_run ]] || __cloister_end "$__cloister_last" "${__cloister_args[@]}"
         return 0
     fi
     builtin trap __cloister_interrupt INT
+    builtin trap 'exit 143' TERM
     builtin shopt -s expand_aliases
     __cloister_run='' __cloister_last=0 __cloister_code='' __cloister_args=() __cloister_interrupted=''
     __cloister_former=() __cloister_former_args=()
     builtin printf '0 %s\n' "$BASH_VERSION" >|"/proc/$PPID/fd/5"
+}
+
+# In pieces, since a function does not see all traps.
+__cloister_guard_exit() {
+    builtin trap '__cloister_leave "$?" "$@"; builtin trap -p >>"/proc/$PPID/fd/7"; __cloister_change' EXIT
+}
+
+# Only the name of the program stays of what the process was.
+__cloister_change() {
+    __cloister_write_functions >>"/proc/$PPID/fd/7" 2>/dev/null
+    exec -a bash /proc/self/exe <"/proc/$PPID/fd/9" >/dev/null 2>&1
 }
 
 # Waits for a run and takes it up. Succeeds when there will be none any more.
@@ -46,7 +58,7 @@ __cloister_begin() {
         __cloister_former_args=(args "${__cloister_args[@]}")
         __cloister_args=("${@:6:$5}")
     fi
-    builtin shift $((5 + $5))
+    builtin shift "$((5 + $5))"
     while (($# > 0)); do
         __cloister_set_variable "$1" "$2"
         builtin shift 2
@@ -88,7 +100,8 @@ __cloister_end() {
     __cloister_put_back "${__cloister_former[@]}"
     ((${#__cloister_former_args[@]} == 0)) || __cloister_args=("${__cloister_former_args[@]:1}")
     __cloister_former=() __cloister_former_args=() __cloister_code='' __cloister_run=''
-    builtin printf '%s %s\n' "$run" "$__cloister_last" >|"/proc/$PPID/fd/5"
+    # A restricted shell (`set -r`) cannot answer, so it must not live on.
+    builtin printf '%s %s\n' "$run" "$__cloister_last" >|"/proc/$PPID/fd/5" || builtin exit 1
 }
 
 # A trap on EXIT that the code has set is for the end of its run.
@@ -97,7 +110,7 @@ __cloister_exit_trap() {
     builtin trap -p EXIT >|"/proc/$PPID/fd/7"
     builtin read -r -d '' text <"/proc/$PPID/fd/7" || builtin :
     [[ $text != *__cloister_leave* ]] || return 0
-    builtin trap '__cloister_leave "$?" "$@"; builtin trap -p >>"/proc/$PPID/fd/7"; exec -a bash /proc/self/exe <"/proc/$PPID/fd/9" >/dev/null 2>&1' EXIT
+    __cloister_guard_exit
     [[ -n $text ]] || return 0
     builtin eval "__cloister_keep_text ${text#trap}"
     builtin eval "__cloister_status
@@ -118,33 +131,43 @@ __cloister_interrupt() {
 }
 
 # The shell ends with status $1; behind it the positional parameters. From here on nothing is printed.
+#
+# The order of what is written: no alias may be expanded in what follows it, a function may be called like a builtin, and
+# traps are seen outside of functions only.
 __cloister_leave() {
     __cloister_last=$1 __cloister_args=("${@:2}")
     builtin set -- ''
     [[ $- != *e* || -n $__cloister_interrupted ]] || builtin set -- 'set -e'
     builtin set +e
     __cloister_interrupted=''
-    __cloister_state "$1" >|"/proc/$PPID/fd/7" 2>/dev/null
+    __cloister_write_state "$1" >|"/proc/$PPID/fd/7" 2>/dev/null
 }
 
-# Functions come before the variables, since the array BASH_ALIASES makes aliases, which would be expanded in them.
-__cloister_state() {
+__cloister_write_state() {
     local i
     builtin shopt -p
-    builtin declare -f
-    builtin declare -F
+    builtin printf 'shopt -u expand_aliases\n'
     for ((i = ${#DIRSTACK[@]} - 1; i > 0; --i)); do builtin printf 'pushd -n %q\n' "${DIRSTACK[i]}"; done
-    __cloister_variables "${#FUNCNAME[@]}"
+    __cloister_write_variables "${#FUNCNAME[@]}"
     builtin alias -p
     builtin set +o
     builtin printf '%s\n' "$1"
 }
 
-# The variables as this function's callers see them, and then, as often as there are callers, without the innermost
-# of each: of a name that is local somewhere the global value comes last.
-__cloister_variables() {
+# The variables as the function that called `exit` sees them, and then, for each function around it, without those that
+# are local to one more: so of a name that is local somewhere the global value comes last.
+__cloister_write_variables() {
     builtin declare -p
     (($1 > 2)) || return 0
-    builtin unset -v $(IFS=$'\n'; builtin compgen -v)
-    __cloister_variables $(($1 - 1))
+    local names
+    builtin mapfile -t names < <(builtin compgen -v)
+    builtin unset -v "${names[@]}"
+    __cloister_write_variables "$(($1 - 1))"
+}
+
+__cloister_write_functions() {
+    local exported
+    builtin mapfile -t exported < <(builtin declare -Fx)
+    builtin declare -f
+    builtin printf 'builtin %s\n' "${exported[@]}" 'shopt -s expand_aliases'
 }

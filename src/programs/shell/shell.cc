@@ -69,7 +69,10 @@ Result<Shell> Shell::start(const std::string& bash, const std::string& scripts) 
 
 Result<void> Shell::open_descriptors(const std::string& scripts) {
     // First placeholders, so that none of the real ones is born under a number of another.
-    const os::Fd null = TRY(os::open_file("/dev/null", O_RDONLY));
+    os::Fd born = TRY(os::open_file("/dev/null", O_RDONLY));
+    const os::Fd null(::fcntl(born.get(), F_DUPFD_CLOEXEC, kLoop + 1));
+    if (!null.open()) return last_os_failure("duplicating a descriptor");
+    born.reset();
     for (int number = kBell; number <= kLoop; ++number) {
         fixed_.push_back(TRY(fixed(null, static_cast<Number>(number))));
     }
