@@ -162,6 +162,8 @@ __cloister_write_variables() {
     local names
     builtin mapfile -t names < <(builtin compgen -v)
     builtin unset -v "${names[@]}"
+    builtin mapfile -t names < <(builtin compgen -v)
+    builtin printf 'unset -v %s\n' "${names[@]}" # with their attributes
     __cloister_write_variables "$(($1 - 1))"
 }
 
