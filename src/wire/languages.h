@@ -19,6 +19,7 @@ inline constexpr std::array kLanguages{
     Language{"python", {".py"}},
     Language{"javascript", {".js", ".mjs", ".cjs"}},
     Language{"typescript", {".ts", ".mts", ".cts"}},
+    Language{"bash", {".sh", ".bash"}},
 };
 
 inline bool is_language(std::string_view name) {

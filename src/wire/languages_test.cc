@@ -16,6 +16,7 @@ TEST(Languages, AreKnownByTheirFiles) {
     EXPECT_EQ(find_language_of("a.py"), "python");
     EXPECT_EQ(find_language_of("dir.ts/a.mjs"), "javascript");
     EXPECT_EQ(find_language_of("a.test.cts"), "typescript");
+    EXPECT_EQ(find_language_of("./set up.sh"), "bash");
     EXPECT_FALSE(find_language_of("a.txt"));
     EXPECT_FALSE(find_language_of("js"));
     EXPECT_FALSE(find_language_of(""));

@@ -40,6 +40,7 @@ struct Settings {
         {"python", {.argv = {"/usr/bin/python3", "/opt/cloister/kernels/python/cloister_kernel"}}},
         {"javascript", node_driver("javascript")},
         {"typescript", node_driver("typescript")},
+        {"bash", {.argv = {"/opt/cloister/bin/cloister-shell", "/opt/cloister/kernels/bash"}}},
     };
 };
 

@@ -55,7 +55,7 @@ struct RunPlan {
 
 void add_options(CLI::App& app, RunOptions& options) {
     app.add_option("--language", options.language,
-                   "python, javascript or typescript (default: as the file's name ends)");
+                   "python, javascript, typescript or bash (default: as the file's name ends)");
     app.add_option("--timeout", options.timeout, "seconds, or 500ms, 2s, 5m (default 300)");
     app.add_option("--cpu-time", options.cpu_time, "CPU time, as --timeout (default: no limit)");
     app.add_option("--pids", options.pids, "processes and threads (default 512)")

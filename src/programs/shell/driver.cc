@@ -33,7 +33,7 @@ constexpr int64_t kDrainMs = 60;
 constexpr int kBadUsage = 2;
 constexpr int64_t kForEver = INT64_MAX;
 
-// A run of its own program: $0 and the rest are the words behind it.
+// The code of a program's run. Its words: the file, and what the program gets.
 constexpr std::string_view kProgramCode = R"("$BASH" -- "$@")";
 
 json::array array_of(const std::vector<std::string>& texts) {
@@ -47,6 +47,30 @@ std::string source_line(std::string_view code, int64_t line) {
         code.remove_prefix(std::min(code.size(), code.find('\n') + 1));
     }
     return std::string(code.substr(0, code.find('\n')));
+}
+
+// Where a program's file may lie: as the caller names it to the program, and as `filename` says.
+std::vector<std::string> names_of_program(const Request& request) {
+    std::vector<std::string> names;
+    if (request.argv && !request.argv->empty()) names.push_back(request.argv->front());
+    names.push_back(*request.filename);
+    return names;
+}
+
+// `program`: the file to execute, or empty for code of the shell itself.
+Order order_for(const Request& request, int64_t number, const std::string& program) {
+    Order order{.number = number,
+                .cwd = request.cwd,
+                .code = request.code,
+                .args = request.argv,
+                .env = request.env};
+    // argv[0] is the program's name, which code of the shell does not have.
+    if (order.args && !order.args->empty()) order.args->erase(order.args->begin());
+    if (program.empty()) return order;
+    order.code = kProgramCode;
+    if (!order.args) order.args.emplace();
+    order.args->insert(order.args->begin(), program);
+    return order;
 }
 
 }  // namespace
@@ -73,8 +97,8 @@ Result<void> Driver::open(const std::string& scripts) {
 }
 
 Result<std::optional<os::ChildEnd>> Driver::serve() {
-    TRY_OK(channel_.send("kernel_info_reply",
-                         {{"language", "bash"}, {"version", shell_->version()}}));
+    TRY_OK(
+        channel_.send("kernel_info_reply", {{"language", "bash"}, {"version", shell_->version()}}));
     while (!shell_end_) {
         if (wait(kForEver) != Event::Agent) continue;
         std::optional<Message> message = TRY(channel_.receive());
@@ -130,47 +154,40 @@ std::optional<int> Driver::follow(uint64_t since_ticks) {
 Result<void> Driver::run(Message message) {
     ++count_;
     Result<Request> request = request_of(std::move(message));
-    if (request) return execute(std::move(*request));
+    if (request) return execute(*request);
     TRY_OK(report("InvalidRequest", request.error().message, {request.error().message}, 0));
     return reply(1);
 }
 
-Result<void> Driver::execute(Request request) {
-    // The shell's directory becomes ours, so that relative names mean the same.
-    const std::string cwd = request.cwd.empty() ? shell_->cwd() : request.cwd;
-    if (::chdir(cwd.c_str()) != 0 && !request.cwd.empty()) {
-        const std::string why =
-            fmt::format("cannot enter the working directory {}: {}", cwd, std::strerror(errno));
-        TRY_OK(report("InvalidRequest", why, {why}, 0));
+Result<void> Driver::execute(const Request& request) {
+    if (const auto why = enter_directory(request)) {
+        TRY_OK(report("InvalidRequest", *why, {*why}, 0));
         return reply(1);
     }
     std::optional<ProgramFile> file;
     if (request.filename) {
-        std::vector<std::string> names{*request.filename};
-        if (request.argv && !request.argv->empty()) names.insert(names.begin(), (*request.argv)[0]);
-        file.emplace(TRY(ProgramFile::find_or_make(names, request.code)));
+        file.emplace(TRY(ProgramFile::find_or_make(names_of_program(request), request.code)));
     }
-    Order order{.number = count_,
-                .cwd = request.cwd,
-                .code = file ? std::string(kProgramCode) : request.code,
-                .args = request.argv,
-                .env = std::move(request.env)};
-    if (order.args && !order.args->empty()) order.args->erase(order.args->begin());
-    if (file && !order.args) order.args.emplace();
-    if (file) order.args->insert(order.args->begin(), file->path());
-
     take_stdin(request.stdin_fd.open() ? request.stdin_fd : null_);
-    request.stdin_fd.reset();
     const uint64_t since = os::clock_ticks_since_boot();
     const ChildWatch children(shell_->pid());
-    TRY_OK(shell_->begin(order));
+    TRY_OK(shell_->begin(order_for(request, count_, file ? file->path() : "")));
     TRY_OK(channel_.send("status", {{"execution_state", "busy"}}));
     const std::optional<int> status = follow(since);
     if (children.saw_any()) drain(shell_->pid(), since, kDrainMs);
     take_stdin(null_);
-    if (!status && shell_end_->signal != 0) return {};  // our end says how
+    if (!status && shell_end_->signal != 0) return {};  // our own end will say so
     if (status == kBadUsage) TRY_OK(report_syntax(request.code));
-    return reply(status.value_or(shell_end_ ? shell_end_->exit_code : 1));
+    return reply(status ? *status : shell_end_->exit_code);
+}
+
+// The shell's directory becomes ours too, so that relative names mean the same here. Answers what
+// is wrong with the one that the run asks for.
+std::optional<std::string> Driver::enter_directory(const Request& request) {
+    const std::string directory = request.cwd.empty() ? shell_->cwd() : request.cwd;
+    if (::chdir(directory.c_str()) == 0 || request.cwd.empty()) return std::nullopt;
+    return fmt::format("cannot enter the working directory {}: {}", directory,
+                       std::strerror(errno));
 }
 
 void Driver::take_stdin(const os::Fd& fd) {

@@ -31,8 +31,8 @@ class Driver {
     void reap();
 
     Result<void> run(Message message);
-    Result<void> execute(Request request);
-    Result<Order> order_for(Request& request);
+    Result<void> execute(const Request& request);
+    std::optional<std::string> enter_directory(const Request& request);
     // Waits for the run's end; nullopt: the shell has ended without an answer.
     std::optional<int> follow(uint64_t since_ticks);
     Result<void> report(std::string_view name, std::string_view value,

@@ -33,7 +33,8 @@ Result<ProgramFile> ProgramFile::find_or_make(const std::vector<std::string>& na
         if (holds(name, code)) return ProgramFile(name, {});
     }
     std::string directory(kDirectory);
-    if (::mkdtemp(directory.data()) == nullptr) return last_os_failure("making a directory in /tmp");
+    if (::mkdtemp(directory.data()) == nullptr)
+        return last_os_failure("making a directory in /tmp");
     std::string name = fs::path(names.front()).filename().string();
     if (name.empty() || name == "." || name == "..") name = "program";
     ProgramFile made(directory + "/" + name, directory);
