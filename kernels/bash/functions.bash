@@ -29,15 +29,15 @@ __cloister_ready() {
     builtin printf '0 %s\n' "$BASH_VERSION" >|"/proc/$PPID/fd/5"
 }
 
-# In pieces, since a function does not see all traps.
+# In pieces, since a function does not see all traps. Under `set -x` bash writes to stderr what it does.
 __cloister_guard_exit() {
-    builtin trap '__cloister_leave "$?" "$@"; builtin trap -p >>"/proc/$PPID/fd/7"; __cloister_change' EXIT
+    builtin trap '{ __cloister_leave "$?" "$@"; builtin trap -p >>"/proc/$PPID/fd/7"; __cloister_change; } 2>/dev/null' EXIT
 }
 
 # Only the name of the program stays of what the process was.
 __cloister_change() {
-    __cloister_write_functions >>"/proc/$PPID/fd/7" 2>/dev/null
-    exec -a bash /proc/self/exe <"/proc/$PPID/fd/9" >/dev/null 2>&1
+    __cloister_write_functions >>"/proc/$PPID/fd/7"
+    exec -a bash /proc/self/exe <"/proc/$PPID/fd/9" >/dev/null
 }
 
 # Waits for a run and takes it up. Succeeds when there will be none any more.
@@ -140,7 +140,7 @@ __cloister_leave() {
     [[ $- != *e* || -n $__cloister_interrupted ]] || builtin set -- 'set -e'
     builtin set +e
     __cloister_interrupted=''
-    __cloister_write_state "$1" >|"/proc/$PPID/fd/7" 2>/dev/null
+    __cloister_write_state "$1" >|"/proc/$PPID/fd/7"
 }
 
 __cloister_write_state() {

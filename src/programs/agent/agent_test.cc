@@ -661,6 +661,31 @@ TEST_F(AgentTest, AnInterruptEndsAFifoThatIsBeingRead) {
     EXPECT_FALSE(seen.ended.at("state_lost").as_bool());
 }
 
+TEST_F(AgentTest, StandardStreamsMayBeOpenedByTheirNames) {
+    Client client(socket_);
+    client.send(FrameKind::Json,
+                run_request(prepare(),
+                            "open('/dev/stdout', 'w').write(open('/dev/stdin').read())\n"
+                            "open('/dev/stderr', 'w').write('err')",
+                            R"(,"stdin":"stream")"));
+    client.send(FrameKind::Stdin, "text");
+    client.send(FrameKind::Stdin, "");
+    const Seen seen = watch(client);
+    EXPECT_EQ(seen.out, "text");
+    EXPECT_EQ(seen.err, "err");
+    EXPECT_EQ(seen.reason(), "ok");
+}
+
+TEST_F(AgentTest, ADriverMaySayThatItsStateIsLost) {
+    const std::string context = prepare();
+    EXPECT_FALSE(run(context, "1").ended.at("state_lost").as_bool());
+    const Seen seen = run(context,
+                          "send('execute_reply', {'exit_code': 0, 'state_lost': True})\n"
+                          "import time; time.sleep(1)");
+    EXPECT_EQ(seen.reason(), "ok");
+    EXPECT_TRUE(seen.ended.at("state_lost").as_bool());
+}
+
 TEST_F(AgentTest, AClientThatClosesItsSideEndsStdinAndStillReads) {
     Client client(socket_);
     client.send(FrameKind::Json,

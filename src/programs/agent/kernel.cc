@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "os/socket.h"
+#include "programs/agent/user_pipe.h"
 
 namespace cloister::agent {
 namespace {
@@ -53,7 +54,7 @@ Result<std::unique_ptr<Kernel>> Kernel::start(const KernelPlan& plan,
 
 Result<void> Kernel::launch(const KernelPlan& plan, const UserProcesses& processes) {
     const os::Fd null = TRY(os::open_file("/dev/null", O_RDONLY));
-    os::Pipe out = TRY(os::make_pipe()), err = TRY(os::make_pipe());
+    os::Pipe out = TRY(make_user_pipe()), err = TRY(make_user_pipe());
     os::SocketPair control = TRY(os::make_socket_pair(os::SocketKind::Stream));
     for (const os::Fd* ours : {&out.read, &err.read, &control.ours}) {
         TRY_OK(os::set_blocking(*ours, os::Blocking::No));

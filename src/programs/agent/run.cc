@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "programs/agent/user_pipe.h"
 
 namespace cloister::agent {
 namespace {
@@ -152,7 +153,7 @@ Result<os::Fd> Run::open_stdin() {
         fifo_ = TRY(StdinFifo::create(directory, op_.run));
         stdin_ = TRY(fifo_.writer());
     } else {
-        os::Pipe pipe = TRY(os::make_pipe());
+        os::Pipe pipe = TRY(make_user_pipe());
         TRY_OK(os::set_blocking(pipe.write, os::Blocking::No));
         stdin_ = std::move(pipe.write);
         theirs = std::move(pipe.read);
