@@ -1,3 +1,5 @@
+# shellcheck shell=bash
+#
 # How the shell of a context lives from run to run. Its parent, cloister-shell (src/programs/shell), holds these
 # descriptors, and the shell opens them by path each time: so the code has nothing that it could close by mistake,
 # and its children inherit stdin, stdout and stderr only.
@@ -42,10 +44,10 @@ __cloister_change() {
 
 # Waits for a run and takes it up. Succeeds when there will be none any more.
 __cloister_over() {
-    local bell request
+    local request REPLY
     # The code left both loops around it (`continue 2`).
     [[ -z $__cloister_run ]] || __cloister_end 0 "${__cloister_args[@]}"
-    builtin read -r bell <"/proc/$PPID/fd/4" || return 0
+    builtin read -r <"/proc/$PPID/fd/4" || return 0
     builtin mapfile -d '' -t request <"/proc/$PPID/fd/6" || return 0
     __cloister_begin "${request[@]}"
     return 1
@@ -82,6 +84,7 @@ __cloister_put_back() {
             builtin unset -v "$1" || builtin :
         else
             builtin printf -v "$1" %s "$3" || builtin :
+            # shellcheck disable=SC2163 # the variable that $1 names
             [[ $2 == *x* ]] || builtin export -n "$1" || builtin :
         fi
         builtin shift 3
@@ -100,8 +103,9 @@ __cloister_end() {
     __cloister_put_back "${__cloister_former[@]}"
     ((${#__cloister_former_args[@]} == 0)) || __cloister_args=("${__cloister_former_args[@]:1}")
     __cloister_former=() __cloister_former_args=() __cloister_code='' __cloister_run=''
-    # A restricted shell (`set -r`) cannot answer, so it must not live on.
-    builtin printf '%s %s\n' "$run" "$__cloister_last" >|"/proc/$PPID/fd/5" || builtin exit 1
+    # On a line of its own, whatever the code has written there. A restricted shell (`set -r`) cannot answer, so it
+    # must not live on.
+    builtin printf '\n%s %s\n' "$run" "$__cloister_last" >|"/proc/$PPID/fd/5" || builtin exit 1
 }
 
 # A trap on EXIT that the code has set is for the end of its run.

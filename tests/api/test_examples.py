@@ -15,7 +15,7 @@ from service import Service
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((EXAMPLES / "expected.toml").read_text())
-PROGRAMS = {path.stem: path for path in EXAMPLES.iterdir() if path.suffix in (".py", ".js", ".ts")}
+PROGRAMS = {path.stem: path for path in EXAMPLES.iterdir() if path.suffix in (".py", ".js", ".ts", ".sh")}
 
 
 def test_every_example_has_its_expectation() -> None:

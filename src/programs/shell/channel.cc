@@ -1,5 +1,7 @@
 #include "programs/shell/channel.h"
 
+#include <algorithm>
+
 #include "base/limits.h"
 #include "os/socket.h"
 
@@ -52,7 +54,9 @@ Result<std::optional<Message>> Channel::receive() {
 
 Result<bool> Channel::fill(size_t size) {
     while (buffer_.size() < size) {
-        os::Received got = TRY(os::receive_with_fds(socket_, limits::kStreamChunk));
+        // No byte of the next message: whoever waits for it looks at the socket.
+        const size_t missing = std::min(limits::kStreamChunk, size - buffer_.size());
+        os::Received got = TRY(os::receive_with_fds(socket_, missing));
         if (got.bytes.empty()) return false;
         buffer_ += got.bytes;
         for (os::Fd& fd : got.fds) fds_.push_back(std::move(fd));
