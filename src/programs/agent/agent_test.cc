@@ -560,6 +560,10 @@ TEST_F(AgentTest, AFullDiskIsTheReasonOfARunThatFailedOnIt) {
         "sys.exit(1)";
     EXPECT_EQ(run(context, suspect, R"(,"artifacts":true)").reason(), "error")
         << "there is room here";
+    const std::string in_reply =
+        "send('execute_reply', {'exit_code': 1, 'disk_error': 28})\n"
+        "time.sleep(0.5)";
+    EXPECT_EQ(run(prepare(), in_reply).reason(), "disk_full");
 }
 
 TEST_F(AgentTest, AnInterruptBeforeTheCodeBeganIsNotLost) {

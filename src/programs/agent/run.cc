@@ -275,6 +275,7 @@ void Run::reply(const DriverMessage& message) {
     const int64_t code = number_in(find_member(message.content, "exit_code"), 1);
     facts_.reply_exit_code = static_cast<int>(code & 0xFF);
     facts_.reply_state_lost = find_member(message.content, "state_lost") == "true";
+    if (!find_member(message.content, "disk_error").empty()) note_disk_error(message);
     execution_count_ = number_in(find_member(message.content, "execution_count"), 0);
     // Of a run that was cut short nothing stays; one that was interrupted by hand keeps what it
     // started, as in a shell.

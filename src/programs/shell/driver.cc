@@ -214,7 +214,9 @@ Result<void> Driver::report_syntax(std::string_view code) {
 }
 
 Result<void> Driver::reply(int status) {
-    return channel_.send("execute_reply", {{"status", status == 0 ? "ok" : "error"},
+    // A program that fails does not say that the disk is full: the agent finds out.
+    return channel_.send("execute_reply", {{"disk_error", status == 0 ? 0 : -1},
+                                           {"status", status == 0 ? "ok" : "error"},
                                            {"execution_count", count_},
                                            {"exit_code", status},
                                            {"cwd", to_utf8(shell_->cwd())},
