@@ -13,7 +13,7 @@ MODULES = [
 ]  # fmt: skip
 COMMANDS = [
     "bash", "git", "curl", "jq", "rg", "gcc", "make", "ps", "file", "less", "unzip", "zip", "node",
-    "npm", "npx", "python", "pip",
+    "npm", "npx", "python", "pip", "esbuild",
 ]  # fmt: skip
 
 
@@ -67,6 +67,12 @@ def check_commands() -> None:
     assert output_of("/tmp/hello") == "compiled"
 
 
+def check_typescript() -> None:
+    """The interpreter requires esbuild by its name, as any other program does not need to."""
+    code = "require('esbuild').transform('let a: number = 6 * 7; a', {loader: 'ts'}).then((r) => console.log(eval(r.code)))"
+    assert output_of("node", "-e", code) == "42"
+
+
 def check_pip() -> None:
     """Builds and installs a package of our own: no network, but all that pip does otherwise."""
     source = pathlib.Path("/tmp/probe")
@@ -82,5 +88,6 @@ if __name__ == "__main__":
     check_python()
     check_chart()
     check_commands()
+    check_typescript()
     check_pip()
     print("the image can do what it must")

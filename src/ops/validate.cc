@@ -5,6 +5,7 @@
 #include "base/ids.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "wire/languages.h"
 
 namespace cloister::ops {
 namespace {
@@ -64,9 +65,9 @@ Error of_path(Error error) {
 }
 
 Result<void> check_run(const engine::RunSpec& spec) {
-    if (spec.language != "python") {
-        return invalid_field(
-            "language", fmt::format("no language `{}`: this service has `python`", spec.language));
+    if (!is_language(spec.language)) {
+        return invalid_field("language", fmt::format("no language `{}`: this service has {}",
+                                                     spec.language, language_names()));
     }
     TRY_OK(check_no_nul("filename", spec.filename.value_or("")));
     TRY_OK(check_env("env", spec.env));

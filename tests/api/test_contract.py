@@ -5,6 +5,7 @@ The `client` fixture holds every answer of every other test to the contract, too
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import httpx
@@ -60,6 +61,13 @@ def send_minimal(client: httpx.Client, operation: Operation) -> httpx.Response:
     body: dict[str, Any] | None = {"code": "1"} if operation.id == "createRun" else None
     query = {"path": "x"} if operation.path.endswith("/files") else {}
     return client.request(operation.method, operation.url(), json=body, params=query)
+
+
+def test_the_languages_are_those_of_the_service(client: httpx.Client) -> None:
+    request = CONTRACT.operations["createRunInNewSandbox"].request
+    assert request is not None
+    refused = client.post("/v1/runs", json={"code": "1", "language": "cobol"}).json()["error"]["message"]
+    assert re.findall(r"`(\w+)`", refused) == ["cobol", *request["properties"]["language"]["enum"]]
 
 
 def test_status_counts_what_is_there(client: httpx.Client, sandbox: dict[str, Any]) -> None:

@@ -15,15 +15,16 @@ from service import Service
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((EXAMPLES / "expected.toml").read_text())
+PROGRAMS = {path.stem: path for path in EXAMPLES.iterdir() if path.suffix in (".py", ".js", ".ts", ".sh")}
 
 
 def test_every_example_has_its_expectation() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(EXPECTED)
+    assert set(PROGRAMS) == set(EXPECTED)
 
 
 def test_the_gallery_names_every_example() -> None:
     page = (EXAMPLES / "README.md").read_text()
-    assert [name for name in EXPECTED if f"`{name}.py`" not in page] == []
+    assert [name for name in EXPECTED if f"`{PROGRAMS[name].name}`" not in page] == []
 
 
 def input_of(expected: dict[str, Any]) -> str | None:
@@ -42,7 +43,7 @@ def test_example(name: str, cli: Cli, tmp_path: Path) -> None:
     done = cli(
         "run",
         *options_of(expected),
-        str(EXAMPLES / f"{name}.py"),
+        str(PROGRAMS[name]),
         *expected.get("arguments", []),
         stdin=input_of(expected),
     )

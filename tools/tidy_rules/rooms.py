@@ -23,6 +23,7 @@ ARROWS: dict[str, set[str]] = {
     "programs/cli": {"base", "os", "wire", "loop", "http"},
     "programs/reaper": {"base", "os", "wire", "jail"},
     "programs/server": {"base", "os", "wire", "loop", "http", "store", "engine", "ops", "faces/rest"},
+    "programs/shell": {"base", "os", "wire"},
     "programs/sudo": {"base", "os", "wire"},
     "programs/warden": {"base", "os", "wire", "jail"},
 }
@@ -36,9 +37,9 @@ LIBRARIES: list[tuple[str, set[str]]] = [
     (r"<seccomp", {"jail"}),
     (r"<CLI/", {"programs/cli", "programs/server", "programs/warden"}),
     (r"<toml\+\+", {"programs/cli"}),
-    # The kernel's own interface. The warden, the reaper and the agent are programs about processes: they wait,
-    # clone and signal; all else goes through os.
-    (r"<(sys|linux)/", {"os", "jail", "programs/warden", "programs/reaper", "programs/agent"}),
+    # The kernel's own interface. The warden, the reaper, the agent and the shell's driver are programs about
+    # processes: they wait, clone and signal; all else goes through os.
+    (r"<(sys|linux)/", {"os", "jail", "programs/warden", "programs/reaper", "programs/agent", "programs/shell"}),
 ]
 
 _RAW_SYSCALL = re.compile(r"(?<![\w.>])(?:::)?syscall\s*\(")

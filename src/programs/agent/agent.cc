@@ -208,7 +208,7 @@ Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
 }
 
 Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
-                                 const std::vector<std::string>& driver) {
+                                 const Driver& driver) {
     if (contexts_.size() >= limits::kContextsMax) {
         return make_error(
             ErrorKind::ResourceExhausted,
@@ -220,7 +220,7 @@ Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
     made.id = op.context;
     made.language = op.language;
     made.cwd = op.cwd;
-    made.kernel = TRY(Kernel::start({.argv = driver, .env = environment(op), .cwd = op.cwd},
+    made.kernel = TRY(Kernel::start({.driver = driver, .env = environment(op), .cwd = op.cwd},
                                     processes_, poller_, displays_));
     made.kernel->on_started = [this, &made](const Result<void>& result) {
         on_started(made, result);

@@ -11,6 +11,7 @@
 
 #include "programs/agent/birth_record.h"
 #include "programs/agent/connection.h"
+#include "programs/agent/driver.h"
 #include "programs/agent/file_helper.h"
 #include "programs/agent/kernel.h"
 #include "programs/agent/oom_watch.h"
@@ -23,12 +24,23 @@
 
 namespace cloister::agent {
 
+// What the driver says about the option stands in its main.js.
+inline Driver node_driver(const std::string& language) {
+    return {.argv = {"/usr/bin/node", "--no-force-async-hooks-checks",
+                     "/opt/cloister/kernels/node/main.js", language},
+            .interrupt = Interrupt::SignalAndMessage,
+            .fifo_directory = "/run/cloister"};
+}
+
 struct Settings {
     std::string home = "/home/user";
     std::string root_socket{kRootSocket};
-    // The command line of each language's driver.
-    std::map<std::string, std::vector<std::string>> drivers = {
-        {"python", {"/usr/bin/python3", "/opt/cloister/kernels/python/cloister_kernel"}},
+    // The driver of each language of wire/languages.h.
+    std::map<std::string, Driver> drivers = {
+        {"python", {.argv = {"/usr/bin/python3", "/opt/cloister/kernels/python/cloister_kernel"}}},
+        {"javascript", node_driver("javascript")},
+        {"typescript", node_driver("typescript")},
+        {"bash", {.argv = {"/opt/cloister/bin/cloister-shell", "/opt/cloister/kernels/bash"}}},
     };
 };
 
@@ -75,8 +87,7 @@ class Agent {
     void handle(Connection& client, const FileWrite& op);
     Result<void> prepare(Connection& client, const PrepareContext& op);
     static void await_start(Context& context, Connection& client);
-    Result<void> start_kernel(Connection& client, const PrepareContext& op,
-                              const std::vector<std::string>& driver);
+    Result<void> start_kernel(Connection& client, const PrepareContext& op, const Driver& driver);
     Result<void> run(Connection& client, const RunCode& op);
     void hand_over(Connection& client, const FileWork& work);
     void on_started(Context& context, const Result<void>& result);

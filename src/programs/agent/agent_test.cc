@@ -62,8 +62,12 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 send("kernel_info_reply", {"language": "python"})
 names = dict(globals())
 while True:
-    content = json.loads(take(struct.unpack("<I", take(4))[0]))["content"]
-    names["content"] = content
+    message = json.loads(take(struct.unpack("<I", take(4))[0]))
+    if message["msg_type"] != "execute_request":
+        names["besides"] = message["msg_type"]
+        continue
+    content = names["content"] = message["content"]
+    if "stdin_path" in content: os.dup2(os.open(content["stdin_path"], os.O_RDONLY), 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = running(content["code"], names)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -167,11 +171,16 @@ class AgentTest : public testing::Test {
         oom_event_ = os::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         birth.oom_event = oom_event_.duplicate().value();
         birth.record.memory_max = 1 << 30;
-        Settings settings{.home = home_,
-                          .root_socket = root_socket_,
-                          .drivers = {{"python", {"/usr/bin/python3", "-uc", kDriver}},
-                                      {"none", {"/usr/bin/there-is-no-such-program"}},
-                                      {"broken", {"/bin/sh", "-c", "echo no module >&2; exit 3"}}}};
+        Settings settings{
+            .home = home_,
+            .root_socket = root_socket_,
+            .drivers = {{"python", {.argv = {"/usr/bin/python3", "-uc", kDriver}}},
+                        {"fifo",
+                         {.argv = {"/usr/bin/python3", "-uc", kDriver},
+                          .interrupt = Interrupt::SignalAndMessage,
+                          .fifo_directory = directory_ / "run"}},
+                        {"none", {.argv = {"/usr/bin/there-is-no-such-program"}}},
+                        {"broken", {.argv = {"/bin/sh", "-c", "echo no module >&2; exit 3"}}}}};
         agent_ = ::fork();
         if (agent_ == 0) {
             ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // as the first process of a sandbox
@@ -193,9 +202,9 @@ class AgentTest : public testing::Test {
         return client.answer();
     }
 
-    std::string prepare() const {
+    std::string prepare(std::string_view language = "python") const {
         const std::string id = new_id();
-        const auto answer = ask(prepare_request(id, "python"));
+        const auto answer = ask(prepare_request(id, language));
         EXPECT_TRUE(answer.at("ok").as_bool()) << json::serialize(answer);
         return id;
     }
@@ -552,6 +561,10 @@ TEST_F(AgentTest, AFullDiskIsTheReasonOfARunThatFailedOnIt) {
         "sys.exit(1)";
     EXPECT_EQ(run(context, suspect, R"(,"artifacts":true)").reason(), "error")
         << "there is room here";
+    const std::string in_reply =
+        "send('execute_reply', {'exit_code': 1, 'disk_error': 28})\n"
+        "time.sleep(0.5)";
+    EXPECT_EQ(run(prepare(), in_reply).reason(), "disk_full");
 }
 
 TEST_F(AgentTest, AnInterruptBeforeTheCodeBeganIsNotLost) {
@@ -575,6 +588,15 @@ TEST_F(AgentTest, InterruptStopsTheRunThatItNames) {
         EXPECT_EQ(watch(client).reason(), reason);
         EXPECT_EQ(ask(request).at("error").as_object().at("kind").as_string(), "not_found");
     }
+}
+
+TEST_F(AgentTest, ADriverThatAsksForItGetsAMessageBesidesTheSignal) {
+    const std::string context = prepare("fifo");
+    EXPECT_EQ(run(context, "time.sleep(30)", R"(,"timeout_ms":200)").reason(), "timeout");
+    EXPECT_EQ(run(context, "print(besides)").out, "interrupt_request\n");
+    const std::string other = prepare();
+    EXPECT_EQ(run(other, "time.sleep(30)", R"(,"timeout_ms":200)").reason(), "timeout");
+    EXPECT_EQ(run(other, "print('besides' in globals())").out, "False\n");
 }
 
 TEST_F(AgentTest, OutputOverTheLimitIsCutThereAndEndsTheRun) {
@@ -616,6 +638,57 @@ TEST_F(AgentTest, StdinIsPassedOnWholeAndEnds) {
     const Seen seen = watch(client);
     sender.join();
     EXPECT_EQ(seen.out, fmt::format("{}\n", 40 * 64 * 1024));
+}
+
+TEST_F(AgentTest, ADriverThatAsksForItGetsStdinByItsPath) {
+    const std::string context = prepare("fifo");
+    Client client(socket_);
+    client.send(
+        FrameKind::Json,
+        run_request(context, "print(os.path.exists(content['stdin_path']), sys.stdin.read())",
+                    R"(,"stdin":"stream")"));
+    client.send(FrameKind::Stdin, "abc");
+    client.send(FrameKind::Stdin, {});
+    EXPECT_EQ(watch(client).out, "True abc\n");
+    EXPECT_EQ(run(context, "print('stdin_path' in content)").out, "False\n");
+    EXPECT_TRUE(fs::is_empty(directory_ / "run"));
+}
+
+TEST_F(AgentTest, AnInterruptEndsAFifoThatIsBeingRead) {
+    Client client(socket_);
+    client.send(
+        FrameKind::Json,
+        run_request(prepare("fifo"),
+                    "signal.signal(signal.SIGINT, signal.SIG_IGN); sys.stdin.read(); print('end')",
+                    R"(,"stdin":"stream","timeout_ms":200)"));
+    const Seen seen = watch(client);
+    EXPECT_EQ(seen.out, "end\n");
+    EXPECT_FALSE(seen.ended.at("state_lost").as_bool());
+}
+
+TEST_F(AgentTest, StandardStreamsMayBeOpenedByTheirNames) {
+    Client client(socket_);
+    client.send(FrameKind::Json,
+                run_request(prepare(),
+                            "open('/dev/stdout', 'w').write(open('/dev/stdin').read())\n"
+                            "open('/dev/stderr', 'w').write('err')",
+                            R"(,"stdin":"stream")"));
+    client.send(FrameKind::Stdin, "text");
+    client.send(FrameKind::Stdin, "");
+    const Seen seen = watch(client);
+    EXPECT_EQ(seen.out, "text");
+    EXPECT_EQ(seen.err, "err");
+    EXPECT_EQ(seen.reason(), "ok");
+}
+
+TEST_F(AgentTest, ADriverMaySayThatItsStateIsLost) {
+    const std::string context = prepare();
+    EXPECT_FALSE(run(context, "1").ended.at("state_lost").as_bool());
+    const Seen seen = run(context,
+                          "send('execute_reply', {'exit_code': 0, 'state_lost': True})\n"
+                          "import time; time.sleep(1)");
+    EXPECT_EQ(seen.reason(), "ok");
+    EXPECT_TRUE(seen.ended.at("state_lost").as_bool());
 }
 
 TEST_F(AgentTest, AClientThatClosesItsSideEndsStdinAndStillReads) {

@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "os/socket.h"
+#include "programs/agent/user_pipe.h"
 
 namespace cloister::agent {
 namespace {
@@ -36,8 +37,8 @@ std::string length_of(std::initializer_list<std::string_view> parts) {
 
 }  // namespace
 
-Kernel::Kernel(os::Poller& poller, Budget& budget)
-    : poller_(poller), reader_(budget, limits::kDisplayMax) {
+Kernel::Kernel(Driver driver, os::Poller& poller, Budget& budget)
+    : driver_(std::move(driver)), poller_(poller), reader_(budget, limits::kDisplayMax) {
     streams_[0].kind = FrameKind::Stdout;
     streams_[1].kind = FrameKind::Stderr;
 }
@@ -45,7 +46,7 @@ Kernel::Kernel(os::Poller& poller, Budget& budget)
 Result<std::unique_ptr<Kernel>> Kernel::start(const KernelPlan& plan,
                                               const UserProcesses& processes, os::Poller& poller,
                                               Budget& budget) {
-    std::unique_ptr<Kernel> kernel(new Kernel(poller, budget));
+    std::unique_ptr<Kernel> kernel(new Kernel(plan.driver, poller, budget));
     TRY_OK(kernel->launch(plan, processes));
     kernel->watch_all();
     return kernel;
@@ -53,7 +54,7 @@ Result<std::unique_ptr<Kernel>> Kernel::start(const KernelPlan& plan,
 
 Result<void> Kernel::launch(const KernelPlan& plan, const UserProcesses& processes) {
     const os::Fd null = TRY(os::open_file("/dev/null", O_RDONLY));
-    os::Pipe out = TRY(os::make_pipe()), err = TRY(os::make_pipe());
+    os::Pipe out = TRY(make_user_pipe()), err = TRY(make_user_pipe());
     os::SocketPair control = TRY(os::make_socket_pair(os::SocketKind::Stream));
     for (const os::Fd* ours : {&out.read, &err.read, &control.ours}) {
         TRY_OK(os::set_blocking(*ours, os::Blocking::No));
@@ -61,7 +62,7 @@ Result<void> Kernel::launch(const KernelPlan& plan, const UserProcesses& process
     // A small pipe works too: the program just waits more often.
     (void)::fcntl(out.read.get(), F_SETPIPE_SZ, kPipeBytes);
     (void)::fcntl(err.read.get(), F_SETPIPE_SZ, kPipeBytes);
-    const Program program{.argv = plan.argv,
+    const Program program{.argv = driver_.argv,
                           .env = plan.env,
                           .cwd = plan.cwd,
                           .fds = {&null, &out.write, &err.write, &control.theirs}};
@@ -87,8 +88,14 @@ Kernel::~Kernel() {
     if (pid_ > 0 && !dead_) kill();
 }
 
-void Kernel::interrupt() const {
-    if (!dead_) ::kill(-pid_, SIGINT);
+void Kernel::interrupt() {
+    if (dead_) return;
+    // First: the code must not go on from what the signal does to its children.
+    if (driver_.interrupt == Interrupt::SignalAndMessage) {
+        // If it cannot be sent the driver is dead.
+        (void)send(nullptr, {R"({"msg_type":"interrupt_request","content":{}})"}, os::Fd());
+    }
+    ::kill(-pid_, SIGINT);
 }
 
 void Kernel::kill() const {

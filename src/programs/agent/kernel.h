@@ -15,6 +15,7 @@
 #include "os/poller.h"
 #include "os/process.h"
 #include "programs/agent/buffers.h"
+#include "programs/agent/driver.h"
 #include "programs/agent/json_slice.h"
 #include "programs/agent/user_process.h"
 #include "wire/frame.h"
@@ -42,7 +43,7 @@ class KernelListener {
 };
 
 struct KernelPlan {
-    std::vector<std::string> argv;
+    Driver driver;
     std::vector<std::string> env;
     std::string cwd;
 };
@@ -63,14 +64,15 @@ class Kernel {
     // descriptor with it (a closed one: none).
     Result<void> send(const HeldMessage& message, std::initializer_list<std::string_view> parts,
                       const os::Fd& passed);
-    void interrupt() const;  // SIGINT to its process group
-    void kill() const;       // SIGKILL to it and all that descend from it
+    void interrupt();   // SIGINT to its process group, and a message if its driver wants one
+    void kill() const;  // SIGKILL to it and all that descend from it
     // Goes on if it had to stop for the listener or for memory, and need not any more. Call it now
     // and then: it is no work if there is nothing to do.
     void go_on();
     // Its process has ended: passes on what is left, then tells the listener.
     void on_child_end(const os::ChildEnd& end);
 
+    const Driver& driver() const { return driver_; }
     pid_t pid() const { return pid_; }
     bool is_dead() const { return dead_; }
     // Whether it was killed because its driver sent nonsense.
@@ -83,7 +85,7 @@ class Kernel {
         size_t owed = 0;  // bytes to pass on before the message that waits
     };
 
-    Kernel(os::Poller& poller, Budget& budget);
+    Kernel(Driver driver, os::Poller& poller, Budget& budget);
     Result<void> launch(const KernelPlan& plan, const UserProcesses& processes);
     void watch_all();
     bool takes_output() const { return listener_ == nullptr || listener_->takes_output(); }
@@ -103,6 +105,7 @@ class Kernel {
     void remember_last_words(std::string_view bytes);
     std::string last_words() const;
 
+    const Driver driver_;
     os::Poller& poller_;
     pid_t pid_ = -1;
     std::array<Stream, 2> streams_;

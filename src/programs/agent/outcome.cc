@@ -164,7 +164,7 @@ RunEnd outcome_of(const RunFacts& facts) {
     return {.reason = reason,
             .exit_code = exit_code_of(facts),
             .message = message_of(reason, facts),
-            .state_lost = facts.died,
+            .state_lost = facts.died || facts.reply_state_lost,
             .limit = limit_of(reason, facts),
             .limits_hit = limits_hit(facts),
             .usage = {.wall_ms = facts.wall_ms,

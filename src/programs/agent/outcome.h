@@ -24,6 +24,7 @@ struct RunLimits {
 struct RunFacts {
     // What the driver said last of the run; nothing if the interpreter died before.
     std::optional<int> reply_exit_code;
+    bool reply_state_lost = false;
     // How the interpreter died, if it did.
     bool died = false;
     int exit_code = 0;

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "programs/agent/user_pipe.h"
 
 namespace cloister::agent {
 namespace {
@@ -73,11 +74,12 @@ int64_t files_in(std::string_view artifacts) {
     return count;
 }
 
-std::string request_head(const RunCode& op) {
+std::string request_head(const RunCode& op, const std::string& stdin_path) {
     std::string head = R"({"msg_type":"execute_request","content":{)";
     if (op.filename) head += fmt::format("\"filename\":{},", json_quote(*op.filename));
     if (op.argv) head += fmt::format("\"argv\":{},", string_list(*op.argv));
     if (!op.cwd.empty()) head += fmt::format("\"cwd\":{},", json_quote(op.cwd));
+    if (!stdin_path.empty()) head += fmt::format("\"stdin_path\":{},", json_quote(stdin_path));
     std::string env;
     for (const auto& [name, value] : op.env) {
         env += fmt::format("{}{}:{}", env.empty() ? "" : ",", json_quote(name), json_quote(value));
@@ -130,13 +132,7 @@ Run::~Run() {
 
 Result<void> Run::begin() {
     os::Fd passed;
-    if (op_.stdin_mode == StdinMode::Stream) {
-        os::Pipe pipe = TRY(os::make_pipe());
-        TRY_OK(os::set_blocking(pipe.write, os::Blocking::No));
-        stdin_ = std::move(pipe.write);
-        passed = std::move(pipe.read);
-        poller_.watch(stdin_, [this] { write_stdin(); }, os::Interest::None);
-    }
+    if (op_.stdin_mode == StdinMode::Stream) passed = TRY(open_stdin());
     if (!op_.cwd.empty()) cwd_ = op_.cwd;
     before_ = meter_.begin();
     files_since_ = file_clock_now();
@@ -146,10 +142,25 @@ Result<void> Run::begin() {
     kernel_.set_listener(this);
     event(fmt::format(R"({{"event":"started","at_ms":{}}})", unix_ms()));
     const HeldMessage request = std::exchange(op_.request, nullptr);
-    return kernel_.send(request, {request_head(op_), op_.code, "}}"}, passed);
+    return kernel_.send(request, {request_head(op_, fifo_.path()), op_.code, "}}"}, passed);
 }
 
 // --- stdin ---
+
+Result<os::Fd> Run::open_stdin() {
+    os::Fd theirs;
+    if (const std::string& directory = kernel_.driver().fifo_directory; !directory.empty()) {
+        fifo_ = TRY(StdinFifo::create(directory, op_.run));
+        stdin_ = TRY(fifo_.writer());
+    } else {
+        os::Pipe pipe = TRY(make_user_pipe());
+        TRY_OK(os::set_blocking(pipe.write, os::Blocking::No));
+        stdin_ = std::move(pipe.write);
+        theirs = std::move(pipe.read);
+    }
+    poller_.watch(stdin_, [this] { write_stdin(); }, os::Interest::None);
+    return theirs;
+}
 
 void Run::on_client_frame(const HeldMessage& frame) {
     const std::string_view bytes = std::string_view(frame->bytes).substr(1);
@@ -210,6 +221,7 @@ void Run::on_message(const DriverMessage& message) {
     if (phase_ != Phase::Running) return;
     if (message.type == "status") {
         busy_ = true;
+        fifo_.let_go();
         interrupt_if_due(steady_ms());
     } else if (message.type == "display_data") {
         display(message, "display");
@@ -262,6 +274,8 @@ void Run::reply(const DriverMessage& message) {
     }
     const int64_t code = number_in(find_member(message.content, "exit_code"), 1);
     facts_.reply_exit_code = static_cast<int>(code & 0xFF);
+    facts_.reply_state_lost = find_member(message.content, "state_lost") == "true";
+    if (!find_member(message.content, "disk_error").empty()) note_disk_error(message);
     execution_count_ = number_in(find_member(message.content, "execution_count"), 0);
     // Of a run that was cut short nothing stays; one that was interrupted by hand keeps what it
     // started, as in a shell.
@@ -302,6 +316,8 @@ void Run::interrupt_if_due(int64_t now_ms) {
     // Before the driver is in the code an interrupt would be lost.
     if (!stop_ms_ || interrupted_ || !busy_) return;
     interrupted_ = true;
+    // Nothing can interrupt a read of a FIFO in there but its end.
+    if (!fifo_.path().empty()) end_stdin();
     kernel_.interrupt();
     step("interrupt", now_ms);
 }
@@ -368,6 +384,7 @@ void Run::collect() {
     facts_.wall_ms = steady_ms() - started_ms_;
     facts_.used = meter_.since(before_);
     end_stdin();
+    fifo_.remove();
     if (!op_.artifacts) return end({});
     start_walk();
 }

@@ -21,6 +21,7 @@
 #include "programs/agent/operations.h"
 #include "programs/agent/outcome.h"
 #include "programs/agent/run_stream.h"
+#include "programs/agent/stdin_fifo.h"
 #include "programs/agent/usage.h"
 
 namespace cloister::agent {
@@ -56,6 +57,8 @@ class Run : public KernelListener {
     };
 
     // --- stdin ---
+    // Answers the driver's end, unless it opens that by itself.
+    Result<os::Fd> open_stdin();
     void on_client_frame(const HeldMessage& frame);
     void end_stdin();
     void write_stdin();
@@ -101,6 +104,7 @@ class Run : public KernelListener {
     bool suspects_disk_ = false;  // it failed with an error that a full disk may have caused
 
     os::Fd stdin_;
+    StdinFifo fifo_;
     OutQueue stdin_queue_;
     bool stdin_ended_ = false;
 

@@ -20,6 +20,7 @@
 #include "programs/cli/run_view.h"
 #include "programs/cli/settings.h"
 #include "programs/cli/terminal.h"
+#include "wire/languages.h"
 
 namespace cloister::cli {
 namespace {
@@ -32,8 +33,13 @@ constexpr std::chrono::milliseconds kComeBackPause{250};
 
 struct RunOptions {
     Place place;
+<<<<<<< HEAD
     std::string language = "python", timeout, cpu_time, output_max, out, template_name, memory;
     int64_t cpu = 0, pids = 0;
+=======
+    std::string language, timeout, out, template_name, memory;
+    int64_t cpu = 0;
+>>>>>>> a3ff9ed (agent: drivers that take interrupts as messages and stdin by its path; one list of languages)
     std::vector<std::string> env, files;
     bool json = false, quiet = false, auto_start = false;
 };
@@ -48,7 +54,8 @@ struct RunPlan {
 };
 
 void add_options(CLI::App& app, RunOptions& options) {
-    app.add_option("--language", options.language, "python");
+    app.add_option("--language", options.language,
+                   "python, javascript, typescript or bash (default: as the file's name ends)");
     app.add_option("--timeout", options.timeout, "seconds, or 500ms, 2s, 5m (default 300)");
     app.add_option("--cpu-time", options.cpu_time, "CPU time, as --timeout (default: no limit)");
     app.add_option("--pids", options.pids, "processes and threads (default 512)")
@@ -73,6 +80,18 @@ void add_options(CLI::App& app, RunOptions& options) {
 bool takes_value(const CLI::App& app, const std::string& word) {
     const CLI::Option* option = app.get_option_no_throw(word);
     return option != nullptr && option->get_items_expected_max() > 0;
+}
+
+// The one that was asked for, or else that of the file, or else Python.
+Result<std::string> language_of(const RunOptions& options, const ProgramWords& program) {
+    if (options.language.empty()) {
+        const bool is_file = program.source == ProgramWords::Source::File;
+        const auto found = is_file ? find_language_of(program.program) : std::nullopt;
+        return std::string(found.value_or("python"));
+    }
+    if (is_language(options.language)) return options.language;
+    return make_error(ErrorKind::InvalidArgument, fmt::format("there is no language `{}`, only {}",
+                                                              options.language, language_names()));
 }
 
 Result<std::string> read_code(const ProgramWords& program) {
@@ -119,17 +138,12 @@ void name_program(RunPlan& plan, const ProgramWords& program) {
 
 Result<RunPlan> plan_run(const RunOptions& options, const ProgramWords& program) {
     RunPlan plan;
-    if (options.language != "python") {
-        return make_error(ErrorKind::InvalidArgument,
-                          fmt::format("there is no language `{}`: python is the one that exists",
-                                      options.language));
-    }
+    const std::string language = TRY(language_of(options, program));
     plan.sandbox = TRY(sandbox_body(options));
     const std::string code = TRY(read_code(program));
     if (!is_utf8(code))
         return make_error(ErrorKind::InvalidArgument, "the code is not UTF-8: save it as UTF-8");
-    plan.run = json::object{
-        {"code", code}, {"language", options.language}, {"on_disconnect", "interrupt"}};
+    plan.run = json::object{{"code", code}, {"language", language}, {"on_disconnect", "interrupt"}};
     name_program(plan, program);
     TRY_OK(add_limits(plan.run, options));
     json::object env;

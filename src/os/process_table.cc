@@ -1,0 +1,83 @@
+#include "os/process_table.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "os/fd.h"
+
+namespace cloister::os {
+namespace {
+
+constexpr size_t kStatMax = 4096;
+
+std::optional<pid_t> pid_in(std::string_view name) {
+    pid_t pid = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) return std::nullopt;
+    return pid;
+}
+
+bool descends(const ProcessTable& table, pid_t pid, pid_t ancestor) {
+    // Bounded: pids may have been reused while the table was read, so it may hold a circle.
+    for (size_t steps = 0; steps <= table.size(); ++steps) {
+        const auto found = table.find(pid);
+        if (found == table.end()) return false;
+        pid = found->second.parent;
+        if (pid == ancestor) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+// "PID (NAME) STATE PARENT GROUP SESSION …", where the name may hold anything. The time of the
+// start is the 22nd field.
+ProcessFacts process_facts_in(std::string_view stat) {
+    const size_t name_end = stat.rfind(')');
+    if (name_end == std::string_view::npos) return {};
+    std::istringstream fields{std::string(stat.substr(name_end + 1))};
+    std::string skipped;
+    ProcessFacts facts;
+    fields >> skipped >> facts.parent >> skipped >> facts.session;
+    for (int field = 7; field < 22; ++field) fields >> skipped;
+    fields >> facts.started_ticks;
+    return facts;
+}
+
+ProcessTable read_process_table() {
+    ProcessTable table;
+    const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);
+    if (!proc) return table;
+    while (const dirent* entry = ::readdir(proc.get())) {
+        const auto pid = pid_in(entry->d_name);
+        if (!pid) continue;
+        const auto stat = read_file(fmt::format("/proc/{}/stat", *pid), kStatMax);
+        if (stat) table[*pid] = process_facts_in(*stat);
+    }
+    return table;
+}
+
+std::vector<pid_t> descendants_in(const ProcessTable& table, pid_t ancestor) {
+    std::vector<pid_t> found;
+    for (const auto& [pid, facts] : table) {
+        if (descends(table, pid, ancestor)) found.push_back(pid);
+    }
+    return found;
+}
+
+uint64_t clock_ticks_since_boot() {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    const auto per_second = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+    return static_cast<uint64_t>(now.tv_sec) * per_second +
+           static_cast<uint64_t>(now.tv_nsec) * per_second / 1'000'000'000;
+}
+
+}  // namespace cloister::os

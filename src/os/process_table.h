@@ -1,0 +1,28 @@
+// What /proc shows of all processes, for those who wait for whole families of them, or end them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <vector>
+
+namespace cloister::os {
+
+struct ProcessFacts {
+    pid_t parent = 0;
+    pid_t session = 0;
+    uint64_t started_ticks = 0;  // since the boot
+};
+using ProcessTable = std::map<pid_t, ProcessFacts>;
+
+ProcessTable read_process_table();
+// From the text of /proc/PID/stat.
+ProcessFacts process_facts_in(std::string_view stat);
+// Those that descend from `ancestor`, itself left out.
+std::vector<pid_t> descendants_in(const ProcessTable& table, pid_t ancestor);
+// Now, as the kernel counts when processes start.
+uint64_t clock_ticks_since_boot();
+
+}  // namespace cloister::os
