@@ -85,6 +85,7 @@ Result<std::unique_ptr<Driver>> Driver::create(os::Fd agent, const std::string& 
 }
 
 Result<void> Driver::open(const std::string& scripts) {
+    std::signal(SIGPIPE, SIG_IGN);  // an agent that is gone is an error like another
     shell_ = TRY(Shell::start(bash_, scripts));
     signals_ = TRY(os::make_signal_fd({SIGINT, SIGCHLD}));
     null_ = TRY(os::open_file("/dev/null", O_RDONLY));
@@ -100,7 +101,7 @@ Result<std::optional<os::ChildEnd>> Driver::serve() {
     TRY_OK(
         channel_.send("kernel_info_reply", {{"language", "bash"}, {"version", shell_->version()}}));
     while (!shell_end_) {
-        if (wait(kForEver) != Event::Agent) continue;
+        if (wait(During::Rest, kForEver) != Event::Agent) continue;
         std::optional<Message> message = TRY(channel_.receive());
         if (!message) return std::optional<os::ChildEnd>();
         if (message->type == "execute_request") TRY_OK(run(std::move(*message)));
@@ -110,9 +111,10 @@ Result<std::optional<os::ChildEnd>> Driver::serve() {
 
 // --- Waiting ---
 
-Driver::Event Driver::wait(int64_t until_ms) {
+Driver::Event Driver::wait(During what, int64_t until_ms) {
+    const int agent = what == During::Rest ? channel_.socket().get() : -1;
     std::array<pollfd, 3> watched{
-        pollfd{.fd = channel_.socket().get(), .events = POLLIN, .revents = 0},
+        pollfd{.fd = agent, .events = POLLIN, .revents = 0},
         pollfd{.fd = shell_->answers().get(), .events = POLLIN, .revents = 0},
         pollfd{.fd = signals_.get(), .events = POLLIN, .revents = 0}};
     const int64_t rest = std::max<int64_t>(until_ms - steady_ms(), 0);
@@ -140,7 +142,7 @@ std::optional<int> Driver::follow(uint64_t since_ticks) {
         const bool ended = shell_end_.has_value();  // before the look: it answers, then it ends
         if (const auto status = shell_->take_answer(count_)) return status;
         if (ended) return std::nullopt;
-        const Event event = wait(push_at);
+        const Event event = wait(During::Run, push_at);
         if (event == Event::Interrupt) push_at = std::min(push_at, steady_ms() + kPatienceMs);
         if (steady_ms() < push_at) continue;
         push_at = steady_ms() + kPushEveryMs;

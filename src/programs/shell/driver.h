@@ -25,9 +25,10 @@ class Driver {
     Driver(os::Fd agent, std::string bash);
     Result<void> open(const std::string& scripts);
 
-    // What woke us up.
+    // What woke us up. During a run the agent is not listened to.
     enum class Event { Agent, Answer, Interrupt, Nothing };
-    Event wait(int64_t until_ms);
+    enum class During { Run, Rest };
+    Event wait(During what, int64_t until_ms);
     void reap();
 
     Result<void> run(Message message);

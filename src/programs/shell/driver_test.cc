@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -193,6 +194,18 @@ TEST_F(ShellDriverTest, EndsWithTheAgent) {
     int status = 0;
     ::waitpid(driver_, &status, 0);
     EXPECT_EQ(status, 0);
+    driver_ = -1;
+}
+
+TEST_F(ShellDriverTest, AnAgentThatGoesDuringARunIsMissedAtItsEnd) {
+    begin("sleep 0.3");
+    EXPECT_EQ(receive().type, "status");
+    agent_.reset();
+    rusage used{};
+    int status = 0;
+    ::wait4(driver_, &status, 0, &used);
+    EXPECT_EQ(WEXITSTATUS(status), 91);
+    EXPECT_LT(used.ru_utime.tv_sec * 1'000'000 + used.ru_utime.tv_usec, 200'000);
     driver_ = -1;
 }
 
