@@ -78,11 +78,7 @@ class Driver {
         this.#keepHandlers();
         this.#streams.beginRun();
         this.#channel.inRun = true;
-        this.#start(run).catch((error) => {
-            const details = error.place && { ...error.place, source: run.code };
-            this.#fail(run, report(error, run.name, details));
-            this.#finish(run);
-        });
+        this.#start(run).catch((error) => this.#giveUp(run, error));
     }
 
     async #start(run) {
@@ -110,7 +106,9 @@ class Driver {
         this.#channel.letGo(); // from now on, an event loop with nothing to wait for is noticed
         if (run.isProgram) run.waitsBefore = process.getActiveResourcesInfo().length;
         const source = translate(code);
-        this.#evaluator.evaluate(source, run.name, (outcome) => this.#onOutcome(run, outcome, source));
+        this.#evaluator.evaluate(source, run.name, (outcome) => {
+            this.#onOutcome(run, outcome, source).catch((error) => this.#giveUp(run, error));
+        });
     }
 
     async #onOutcome(run, outcome, source) {
@@ -154,6 +152,13 @@ class Driver {
         this.#streams.messageSent();
     }
 
+    // Code that cannot be run.
+    #giveUp(run, error) {
+        const details = error.place && { ...error.place, source: run.code };
+        this.#fail(run, report(error, run.name, details));
+        this.#finish(run);
+    }
+
     #finish(run) {
         if (run === undefined || this.#run !== run) return;
         run.exitCode ??= Number(process.exitCode ?? 0);
@@ -161,13 +166,20 @@ class Driver {
         this.#channel.hold();
         this.#channel.inRun = false;
         this.#run = undefined;
-        this.#evaluator.forget();
-        run.leave(this.#streams);
-        process.exitCode = undefined;
+        try {
+            this.#evaluator.forget();
+            process.exitCode = undefined;
+            run.leave(this.#streams);
+        } finally {
+            this.#reply(run.exitCode & 0xff);
+        }
+    }
+
+    #reply(exitCode) {
         this.#channel.send("execute_reply", {
-            status: run.exitCode === 0 ? "ok" : "error",
+            status: exitCode === 0 ? "ok" : "error",
             execution_count: this.#count,
-            exit_code: run.exitCode & 0xff,
+            exit_code: exitCode,
             cwd: workingDirectory(),
         });
     }
