@@ -33,13 +33,8 @@ constexpr std::chrono::milliseconds kComeBackPause{250};
 
 struct RunOptions {
     Place place;
-<<<<<<< HEAD
-    std::string language = "python", timeout, cpu_time, output_max, out, template_name, memory;
+    std::string language, timeout, cpu_time, output_max, out, template_name, memory;
     int64_t cpu = 0, pids = 0;
-=======
-    std::string language, timeout, out, template_name, memory;
-    int64_t cpu = 0;
->>>>>>> a3ff9ed (agent: drivers that take interrupts as messages and stdin by its path; one list of languages)
     std::vector<std::string> env, files;
     bool json = false, quiet = false, auto_start = false;
 };
