@@ -63,7 +63,7 @@ def test_everything_killed_at_once(build: Build) -> None:
             assert works(client)
             assert client.get(f"/v1/sandboxes/{sandbox['id']}").json() == sandbox
             assert client.get(f"/v1/runs/{run_id}").json()["state"] == "running"
-            assert client.post(f"/v1/runs/{run_id}/interrupt").status_code == 200
+            assert client.post(f"/v1/runs/{run_id}/interrupt").status_code == 202
             wait_until(lambda: client.get(f"/v1/runs/{run_id}").json()["state"] == "ended", 10, "the run ends")
             assert client.get(f"/v1/runs/{run_id}").json()["end_reason"] == "interrupted"
             assert client.delete(f"/v1/sandboxes/{sandbox['id']}").status_code == 204

@@ -52,12 +52,23 @@ std::string group_directory() {
     return {};
 }
 
+// Those that are there: groups may go while they are listed.
+std::vector<fs::path> all_groups() {
+    std::vector<fs::path> groups;
+    std::error_code failed;
+    const fs::recursive_directory_iterator end;
+    for (fs::recursive_directory_iterator entry(group_directory(), failed); !failed && entry != end;
+         entry.increment(failed)) {
+        groups.push_back(entry->path());
+    }
+    return groups;
+}
+
 std::vector<pid_t> processes_in(const std::string& leaf) {
     std::vector<pid_t> processes;
-    std::error_code failed;
-    for (const auto& entry : fs::recursive_directory_iterator(group_directory(), failed)) {
-        if (entry.path().filename() != leaf) continue;
-        std::ifstream file(entry.path() / "cgroup.procs");
+    for (const fs::path& group : all_groups()) {
+        if (group.filename() != leaf) continue;
+        std::ifstream file(group / "cgroup.procs");
         for (pid_t process = 0; file >> process;) processes.push_back(process);
     }
     return processes;
@@ -201,11 +212,11 @@ class WardenTest : public testing::Test {
     }
     // pids.max of a sandbox's user.
     static uint64_t pids_max_of(const Id& sandbox) {
-        std::error_code failed;
-        for (const auto& entry : fs::recursive_directory_iterator(group_directory(), failed)) {
-            if (entry.path().parent_path().filename() != sandbox.view()) continue;
-            if (entry.path().filename() == "user")
-                return os::parse_bytes(*os::read_file(entry.path() / "pids.max", 64));
+        for (const fs::path& group : all_groups()) {
+            if (group.parent_path().filename() != sandbox.view() || group.filename() != "user")
+                continue;
+            const auto text = os::read_file(group / "pids.max", 64);
+            return text ? os::parse_bytes(*text) : 0;
         }
         return 0;
     }
