@@ -206,7 +206,8 @@ class Service:
 
     def cgroups(self) -> list[Path]:
         """The warden's groups for this data directory, in every hierarchy."""
-        return [path for path in Path("/sys/fs/cgroup").glob(f"**/{self.group_name()}") if path.is_dir()]
+        name = self.group_name()
+        return [Path(folder, name) for folder, groups, _ in os.walk("/sys/fs/cgroup") if name in groups]
 
     def group_name(self) -> str:
         return f"cloister-{fnv1a(str(self.data.resolve())):08x}"
