@@ -226,6 +226,8 @@ def test_cloister_run_knows_a_shell_script(cli: Cli, tmp_path: Any) -> None:
     done = cli("run", "--quiet", "--file", "data.txt", "count.sh", "x", "y z")
     assert (done.returncode, done.stdout) == (3, "count.sh x y z\n2\n")
     assert "count.sh: line 3: missing-command: command not found" in done.stderr
+    done = cli("run", "--quiet", "--language", "bash", "-c", 'read -r line; echo "$1 $line"; exit 4', "a b", stdin="in\n")
+    assert (done.returncode, done.stdout) == (4, "a b in\n")
 
 
 # --- Input and output ---
