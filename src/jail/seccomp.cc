@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
@@ -229,6 +230,12 @@ constexpr std::array kDeniedArguments = {
     DeniedArguments{"socketpair", EAFNOSUPPORT, Scope::Code, above(0, AF_UNIX)},
     // Line disciplines: drivers for modems and radios, with a long record of holes.
     DeniedArguments{"ioctl", EPERM, Scope::Code, low_half(1, TIOCSETD)},
+    // Of the internet protocols TCP and UDP: those behind them (SCTP, SMC, MPTCP, UDP-Lite) are code
+    // that nothing here has a use for.
+    DeniedArguments{"socket", EPROTONOSUPPORT, Scope::Code, low_half(0, AF_INET),
+                    above(2, IPPROTO_UDP)},
+    DeniedArguments{"socket", EPROTONOSUPPORT, Scope::Code, low_half(0, AF_INET6),
+                    above(2, IPPROTO_UDP)},
     // Keys pushed into a terminal that somebody else reads.
     DeniedArguments{"ioctl", EPERM, Scope::Code, low_half(1, TIOCSTI)},
     DeniedArguments{"ioctl", EPERM, Scope::Code, low_half(1, TIOCLINUX)},

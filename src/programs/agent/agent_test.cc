@@ -739,7 +739,7 @@ TEST_F(AgentTest, WhatARunDidWithoutItsClientIsThereForTheNextOne) {
     Client next(socket_);
     next.send(FrameKind::Json, about_run("run.attach", id));
     EXPECT_EQ(next.answer().at("stdin_bytes").as_int64(), 0);
-    os::Fd(os::open_file(home_ / "go", O_WRONLY | O_CREAT, 0644).value());
+    ASSERT_TRUE(os::write_file_atomically(home_ / "go", "", 0644));
     const Seen seen = watch(next);
     std::string expected;
     for (int i = 0; i < 100'000; ++i) expected += fmt::format("{}\n", i);
@@ -1026,7 +1026,7 @@ class RootClient {
         bytes.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
         return decode_root_reply(bytes).value_or(RootReply{.refusal = "no reply"});
     }
-    std::string line() {
+    std::string line() const {
         std::string text;
         for (char c = 0; ::read(out_.read.get(), &c, 1) == 1 && c != '\n';) text += c;
         return text;
@@ -1090,6 +1090,7 @@ TEST_F(AgentTest, RefusesWhatItCannotStart) {
 
 TEST_F(AgentTest, BoundsTheCommandsAtOnce) {
     std::vector<std::unique_ptr<RootClient>> idle;
+    idle.reserve(limits::kRootCommandsMax);
     for (size_t i = 0; i < limits::kRootCommandsMax; ++i) {
         idle.push_back(std::make_unique<RootClient>(root_socket_));
     }

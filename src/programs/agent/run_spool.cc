@@ -77,7 +77,7 @@ bool RunSpool::flush() {
     return true;
 }
 
-bool RunSpool::make_room(uint64_t bytes) {
+bool RunSpool::make_room(uint64_t bytes) const {
     while (room_.in_files_ + bytes > room_.files_max_) {
         if (!room_.drop_oldest || !room_.drop_oldest()) return false;
     }

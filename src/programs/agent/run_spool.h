@@ -81,7 +81,7 @@ class RunSpool {
     bool store(FrameKind kind, std::initializer_list<std::string_view> parts, size_t payload);
     bool flush();
     bool write_to_file(std::string_view first, std::initializer_list<std::string_view> rest);
-    bool make_room(uint64_t bytes);
+    bool make_room(uint64_t bytes) const;
     Result<void> write_at_end(std::string_view first, std::initializer_list<std::string_view> rest);
     void start_writing_back();
 

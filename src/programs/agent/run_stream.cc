@@ -129,8 +129,10 @@ void RunStreams::forget(std::string_view run) {
 void RunStreams::tend() {
     for (const auto& stream : streams_) stream->feed();
     auto ended = static_cast<size_t>(std::ranges::count_if(streams_, &RunStream::ended));
-    std::erase_if(streams_, [&](const auto& stream) {
-        return stream->ended() && ended > limits::kUnclaimedRunsMax && ended-- > 0;
+    std::erase_if(streams_, [&ended](const auto& stream) {
+        if (!stream->ended() || ended <= limits::kUnclaimedRunsMax) return false;
+        --ended;
+        return true;
     });
 }
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/limits.h"
 #include "base/time.h"
 #include "os/fd.h"
 #include "os/process_table.h"
@@ -17,7 +18,7 @@
 namespace cloister::shell {
 namespace {
 
-constexpr size_t kProcFileMax = 64 * 1024;
+constexpr size_t kProcFileMax = 64 * limits::kKiB;
 constexpr int64_t kFirstPauseMs = 1, kLongestPauseMs = 8;
 // In /proc/PID/stat, counted from the state on: minor page faults of children.
 constexpr int kChildFaults = 8;

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <csignal>
 
+#include "base/limits.h"
 #include "base/utf8.h"
 #include "os/fd.h"
 #include "os/memory_file.h"
@@ -15,7 +16,7 @@
 namespace cloister::shell {
 namespace {
 
-constexpr size_t kWordsMax = 64 * 1024;
+constexpr size_t kWordsMax = 64 * limits::kKiB;
 
 [[noreturn]] void parse_only(const std::string& bash, const os::Fd& code, const os::Fd& words) {
     ::dup2(code.get(), 0);

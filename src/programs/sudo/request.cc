@@ -1,5 +1,7 @@
 #include "programs/sudo/request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -126,7 +128,7 @@ Result<RootRequest> request_of(const CommandLine& line, const Caller& caller,
     }
     if (line.shell == ShellKind::Login) request.cwd = account_of(uid_of(line.identity)).home;
     for (const auto& [name, value] : environment_of(line, caller, shell, request.argv)) {
-        request.env.push_back(name + "=" + value);
+        request.env.push_back(fmt::format("{}={}", name, value));
     }
     return request;
 }
