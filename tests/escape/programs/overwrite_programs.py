@@ -2,7 +2,6 @@
 
 import errno
 import glob
-import hashlib
 import os
 import subprocess
 import sys
@@ -45,4 +44,3 @@ for _ in range(50):
         result = errno.errorcode[error.errno or 0]
     child.wait()
 print(f"write a program that begins\t{result}")
-print("agent", hashlib.sha256(open(AGENT, "rb").read()).hexdigest())

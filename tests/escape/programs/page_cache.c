@@ -1,4 +1,4 @@
-// E10: writing into the page cache of a file that may only be read: /etc/passwd and the agent.
+// E10: writing into the page cache of the files in argv, which may only be read.
 #include <pthread.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>

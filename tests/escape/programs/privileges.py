@@ -51,7 +51,7 @@ if os.path.exists(PROBE):
     print("probe", effective_id([PROBE, "-u"]))
 print("set-id files", *set_id_files())
 print("su", effective_id(["su", "-c", "id -u"]))
-mine = "/tmp/mine"
+mine = f"/tmp/mine-{os.getuid()}"
 shutil.copy("/usr/bin/id", mine)
 os.chmod(mine, 0o6755)
 print("mine", effective_id([mine, "-u"]))

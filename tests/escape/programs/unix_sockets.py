@@ -8,8 +8,9 @@ import sys
 WELL_KNOWN = ["/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/systemd/private"]
 WELL_KNOWN += ["/run/dbus/system_bus_socket", "/dev/log", "@/tmp/.X11-unix/X0", "@/containerd-shim"]
 found = glob.glob("/run/**/*.sock", recursive=True) + glob.glob("/opt/cloister/**/*.sock", recursive=True)
+OWN = "/run/cloister/root.sock"  # the sandbox's own, by which `sudo` asks its agent
 
-for name in [*sys.argv[1:], *WELL_KNOWN, *found]:
+for name in [*sys.argv[1:], *WELL_KNOWN, *(path for path in found if path != OWN)]:
     address = "\0" + name[1:] if name.startswith("@") else name
     for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM):
         with socket.socket(socket.AF_UNIX, kind) as probe:
