@@ -162,6 +162,7 @@ struct DeniedArguments {
     Scope scope;
     ArgumentTest first;
     std::optional<ArgumentTest> second = std::nullopt;
+    std::optional<ArgumentTest> third = std::nullopt;
 };
 
 constexpr ArgumentTest flag(unsigned argument, uint64_t bit) {
@@ -230,12 +231,17 @@ constexpr std::array kDeniedArguments = {
     DeniedArguments{"socketpair", EAFNOSUPPORT, Scope::Code, above(0, AF_UNIX)},
     // Line disciplines: drivers for modems and radios, with a long record of holes.
     DeniedArguments{"ioctl", EPERM, Scope::Code, low_half(1, TIOCSETD)},
-    // Of the internet protocols TCP and UDP: those behind them (SCTP, SMC, MPTCP, UDP-Lite) are code
+    // Of the internet protocols TCP and UDP: those behind them (SCTP, SMC, MPTCP, UDP-Lite) are
+    // code
     // that nothing here has a use for.
     DeniedArguments{"socket", EPROTONOSUPPORT, Scope::Code, low_half(0, AF_INET),
-                    above(2, IPPROTO_UDP)},
+                    masked(1, kSocketType, SOCK_STREAM), above(2, IPPROTO_UDP)},
     DeniedArguments{"socket", EPROTONOSUPPORT, Scope::Code, low_half(0, AF_INET6),
-                    above(2, IPPROTO_UDP)},
+                    masked(1, kSocketType, SOCK_STREAM), above(2, IPPROTO_UDP)},
+    DeniedArguments{"socket", EPROTONOSUPPORT, Scope::Code, low_half(0, AF_INET),
+                    masked(1, kSocketType, SOCK_DGRAM), above(2, IPPROTO_UDP)},
+    DeniedArguments{"socket", EPROTONOSUPPORT, Scope::Code, low_half(0, AF_INET6),
+                    masked(1, kSocketType, SOCK_DGRAM), above(2, IPPROTO_UDP)},
     // Keys pushed into a terminal that somebody else reads.
     DeniedArguments{"ioctl", EPERM, Scope::Code, low_half(1, TIOCSTI)},
     DeniedArguments{"ioctl", EPERM, Scope::Code, low_half(1, TIOCLINUX)},
@@ -290,6 +296,7 @@ Result<void> add_named(const Context& context, const char* name, int error,
 Result<void> add_arguments(const Context& context, const DeniedArguments& rule) {
     std::vector<scmp_arg_cmp> tests = {to_libseccomp(rule.first)};
     if (rule.second) tests.push_back(to_libseccomp(*rule.second));
+    if (rule.third) tests.push_back(to_libseccomp(*rule.third));
     return add_named(context, rule.call, rule.error, tests);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -103,6 +104,20 @@ TEST(Seccomp, AllowsFourSocketFamilies) {
     EXPECT_EQ(outcome([] { return long{::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, 1)}; }), EPERM);
     EXPECT_EQ(outcome([] { return long{::socket(AF_INET6, SOCK_RAW, 58)}; }), EPERM);
     EXPECT_EQ(outcome([] { return long{::socket(AF_INET, SOCK_SEQPACKET, 132)}; }), EPERM);
+    for (const int protocol :
+         {132 /* SCTP */, 136 /* UDP-Lite */, 256 /* SMC */, 262 /* MPTCP */}) {
+        for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+            EXPECT_EQ(outcome([=] { return long{::socket(AF_INET, type, protocol)}; }),
+                      EPROTONOSUPPORT)
+                << protocol;
+            EXPECT_EQ(
+                outcome([=] { return long{::socket(AF_INET6, type | SOCK_CLOEXEC, protocol)}; }),
+                EPROTONOSUPPORT)
+                << protocol;
+        }
+    }
+    EXPECT_EQ(outcome([] { return long{::socket(AF_INET, SOCK_STREAM, IPPROTO_TCP)}; }), 0);
+    EXPECT_EQ(outcome([] { return long{::socket(AF_INET6, SOCK_DGRAM, IPPROTO_UDP)}; }), 0);
 }
 
 TEST(Seccomp, AllowsPairsOfUnixSocketsOnly) {

@@ -87,9 +87,17 @@ def test_e06_overwriting_programs(who: str, attacked: Attacked, server: Service)
     done = attacked.program("overwrite_programs", who=who)
     # EBUSY, EXDEV: what a mount point and another file system say before they look at permissions.
     assert_refused(done, at_least=40, also=ABSENT | {"ETXTBSY", "EISDIR", "EBUSY", "EXDEV", "EINVAL", "EEXIST"})
-    agent = server.build.runtime / "bin" / "cloister-agent"
-    running = Path(f"/proc/{min(processes_in_group(attacked.id))}/exe")  # pid 1 of the sandbox, seen from the host
-    assert hashlib.sha256(running.read_bytes()).digest() == hashlib.sha256(agent.read_bytes()).digest()
+    assert set(agents_in_the_pool(server)) == {digest(server.build.runtime / "bin" / "cloister-agent")}
+
+
+def agents_in_the_pool(server: Service) -> list[bytes]:
+    """Digests of the agents that sandboxes run; the warden alone sees the pool."""
+    pool = Path(f"/proc/{server.program('cloister-warden').pid}/root{server.data}/run/pool")
+    return [digest(path) for path in pool.glob("projects/*/*/bin/cloister-agent")]
+
+
+def digest(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
 
 
 HARMLESS = ("pipe:[", "socket:[", "anon_inode:", "/dev/null", "/proc/")
@@ -132,7 +140,13 @@ def test_e07_files_by_way_of_the_agent(path: str, attacked: Attacked) -> None:
 @as_anybody
 def test_e08_the_agent_cannot_be_reached(who: str, attacked: Attacked) -> None:
     done = attacked.program("other_processes", who=who)
-    assert_refused(done, at_least=90, also={"ENOENT", "ESRCH"})
+    results = attempts(done)
+    # Root may signal everybody in its sandbox. For pid 1 the kernel drops what pid 1 did not ask for, so that
+    # the agent goes on, which is looked at below.
+    signals = {what for what in results if "sig" in what or what == "tgkill"} if who == "root" else set()
+    assert len(signals) in (0, 64 + 3) and len(results) >= 90, results
+    open_doors = {what: result for what, result in results.items() if what not in signals and result == "done"}
+    assert not open_doors, open_doors
     attacked.works_again()
 
 
