@@ -206,7 +206,9 @@ class Service:
 
     def cgroups(self) -> list[Path]:
         """The warden's groups for this data directory, in every hierarchy."""
-        return [path for path in Path("/sys/fs/cgroup").glob(f"**/{self.group_name()}") if path.is_dir()]
+        # They hang at the top of each hierarchy; groups of others below may go while we look.
+        root = Path("/sys/fs/cgroup")
+        return [path / self.group_name() for path in (root, *root.iterdir()) if (path / self.group_name()).is_dir()]
 
     def group_name(self) -> str:
         return f"cloister-{fnv1a(str(self.data.resolve())):08x}"
