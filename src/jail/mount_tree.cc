@@ -142,10 +142,10 @@ void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
     std::array<char, 32> shm_files{};
     std::snprintf(shm_files.data(), shm_files.size(), "%" PRIu64, shm_bytes / kShmPerFile);
     std::snprintf(run_size.data(), run_size.size(), "%" PRIu64, limits::kRunTmpfsMax);
-    place(
-        steps,
-        make_mount(steps, "tmpfs", {{"size", "64k"}, {"mode", "0755"}}, kQuiet | MOUNT_ATTR_NOEXEC),
-        "/dev");
+    place(steps,
+          make_mount(steps, "tmpfs", {{"size", "64k"}, {"nr_inodes", "128"}, {"mode", "0755"}},
+                     kQuiet | MOUNT_ATTR_NOEXEC),
+          "/dev");
     place_devices(steps, parts);
     make_links(steps);
     ensure_directory(steps, "/dev/pts");

@@ -104,6 +104,24 @@ def test_r05_a_tmpfs_fills_before_memory_does(path: str, client: httpx.Client, c
     assert client.delete(f"/v1/sandboxes/{sandbox['id']}").status_code == 204
 
 
+@pytest.mark.parametrize(
+    ("command", "most"),
+    [
+        ("i=0; while true > /dev/full-$i; do i=$((i + 1)); done 2>/dev/null; echo $i", 128),
+        ("i=0; while true > /run/full-$i; do i=$((i + 1)); done 2>/dev/null; echo $i", 4096),
+        ("head -c 100M /dev/zero > /run/big 2>/dev/null; stat -c %s /run/big", 16 << 20),
+    ],
+)
+def test_r08_root_inside_fills_no_tmpfs_beyond_its_bound(
+    command: str, most: int, client: httpx.Client, canary: dict[str, Any]
+) -> None:
+    sandbox = create_sandbox(client, memory_mb=256)
+    done = run(client, sandbox, f"import subprocess\nsubprocess.run(['sudo', '-n', 'sh', '-c', {command!r}])")
+    assert 0 < int(done["stdout"]["text"]) <= most, done
+    assert run(client, sandbox, "print(1)")["stdout"]["text"] == "1\n"
+    assert client.delete(f"/v1/sandboxes/{sandbox['id']}").status_code == 204
+
+
 LONG_NAME = "str(made).ljust(255, 'n')"
 
 
