@@ -34,14 +34,14 @@ bool configure(const Fd& device, const Fd& file, const std::string& image) {
     return ::ioctl(device.get(), LOOP_CONFIGURE, &config) == 0;
 }
 
-bool backed_by(const std::string& device, const struct stat& file) {
-    const auto fd = open_file(device, O_RDONLY);
+bool backed_by(const Fd& device, const struct stat& file) {
     loop_info64 info{};
-    return fd && ::ioctl(fd->get(), LOOP_GET_STATUS64, &info) == 0 &&
-           info.lo_inode == file.st_ino && info.lo_device == file.st_dev;
+    return ::ioctl(device.get(), LOOP_GET_STATUS64, &info) == 0 && info.lo_inode == file.st_ino &&
+           info.lo_device == file.st_dev;
 }
 
-Result<std::optional<std::string>> device_of(const std::string& image) {
+// The device comes back open: one that nobody else uses any more frees itself at its last close.
+Result<std::optional<LoopDevice>> device_of(const std::string& image) {
     struct stat file{};
     if (::stat(image.c_str(), &file) != 0) return last_os_failure("looking at " + image);
     std::error_code failed;
@@ -49,17 +49,17 @@ Result<std::optional<std::string>> device_of(const std::string& image) {
         const std::string name = entry.path().filename();
         if (!name.starts_with("loop") || !std::filesystem::exists(entry.path() / "loop", failed))
             continue;
-        if (backed_by("/dev/" + name, file)) return std::optional("/dev/" + name);
+        auto device = open_file("/dev/" + name, O_RDWR);
+        if (device && backed_by(*device, file))
+            return LoopDevice{.fd = std::move(*device), .path = "/dev/" + name};
     }
-    return std::optional<std::string>();
+    return std::optional<LoopDevice>();
 }
 
 }  // namespace
 
 Result<LoopDevice> attach_loop(const std::string& image) {
-    if (const auto old = TRY(device_of(image))) {
-        return LoopDevice{.fd = TRY(open_file(*old, O_RDWR)), .path = *old};
-    }
+    if (auto old = TRY(device_of(image))) return std::move(*old);
     const Fd file = TRY(open_file(image, O_RDWR));
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
         std::string path;
@@ -72,11 +72,10 @@ Result<LoopDevice> attach_loop(const std::string& image) {
 }
 
 Result<void> update_loop_size(const std::string& image) {
-    const auto path = TRY(device_of(image));
-    if (!path) return make_error(ErrorKind::NotFound, "no loop device is backed by " + image);
-    const Fd device = TRY(open_file(*path, O_RDWR));
-    if (::ioctl(device.get(), LOOP_SET_CAPACITY, 0) != 0)
-        return last_os_failure("enlarging " + *path);
+    const auto device = TRY(device_of(image));
+    if (!device) return make_error(ErrorKind::NotFound, "no loop device is backed by " + image);
+    if (::ioctl(device->fd.get(), LOOP_SET_CAPACITY, 0) != 0)
+        return last_os_failure("enlarging " + device->path);
     return {};
 }
 
