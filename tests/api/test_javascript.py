@@ -348,6 +348,15 @@ def test_timers_go_on_between_runs(js: Run) -> None:
     assert int(result(js("clearInterval(timer); ticks"))) > 5
 
 
+@pytest.mark.parametrize("cut", ["process.exit(0)", "for (;;);"])
+def test_timers_work_after_one_was_cut_off(cut: str, run: Run) -> None:
+    run(f"setTimeout(() => {{ {cut} }}, 5)", language="javascript", filename="a.js", timeout_ms=1000)
+    for ms in (5, 6):
+        assert result(run(f"await new Promise((go) => setTimeout(() => go('fires'), {ms}))", language="javascript")) == "'fires'"
+    done = run("setTimeout(() => console.log('later'), 30)", language="javascript", filename="b.js")
+    assert out(done) == "later\n"
+
+
 def test_what_can_never_come_is_an_error_at_once(run: Run) -> None:
     begin = time.monotonic()
     done = run("console.log('waits'); await new Promise(() => {})", language="javascript")
@@ -520,7 +529,7 @@ def test_interrupted_by_hand(client: httpx.Client, sandbox: dict[str, Any]) -> N
 
 
 def test_the_interpreters_death(run: Run) -> None:
-    for code, exit_code in [("process.kill(process.pid, 'SIGKILL')", 137), ("process.reallyExit(9)", 9), ("process.abort()", 134)]:
+    for code, exit_code in [("process.kill(process.pid, 'SIGKILL')", 137), ("process.reallyExit(9)", 137), ("process.abort()", 134)]:
         done = run(f"console.log('last words'); {code}; for (;;);", language="javascript")
         assert (done["end_reason"], done["exit_code"], done["state_lost"]) == ("kernel_died", exit_code, True)
         assert done["stdout"]["text"] == "last words\n"
@@ -719,8 +728,12 @@ def test_the_next_run_works(code: str, run: Run) -> None:
 
 
 def test_the_drivers_socket_is_not_inherited(js: Run) -> None:
-    children = "require('child_process').execSync('ls -l /proc/self/fd').toString()"
-    assert "socket" not in result(js(children))
+    """Children have sockets too, but those of their own streams."""
+    code = (
+        "const ours = fs.readlinkSync('/proc/self/fd/3');\n"
+        "const theirs = require('child_process').execSync('ls -l /proc/self/fd').toString();\n[ours.startsWith('socket:'), theirs.includes(ours)]"
+    )
+    assert result(js(code)) == "[ true, false ]"
 
 
 # --- The driver's own parts ---
