@@ -5,7 +5,8 @@
 // and whoever comes next (the message that follows a cut) ends it.
 "use strict";
 
-const { clearInterval, setImmediate, setInterval } = require("node:timers");
+const { executionAsyncResource } = require("node:async_hooks");
+const { clearInterval, clearTimeout, setImmediate, setInterval } = require("node:timers");
 const vm = require("node:vm");
 const { MessageChannel } = require("node:worker_threads");
 const { Channel } = require("./channel");
@@ -37,6 +38,9 @@ class Driver {
     #run; // what is running: a Request with `exitCode` once that is known
     #count = 0;
     #afterExit = new MessageChannel();
+    // An interrupt may have hit a timer. Node then counts one too many for ever, and no longer knows
+    // whether timers keep the event loop alive: from then on the port does, also during runs.
+    #wasCutOff = false;
     #exitListeners = new Set(process.listeners("exit"));
     #last = { _: undefined, _error: undefined };
 
@@ -55,6 +59,7 @@ class Driver {
 
     serve() {
         process.exit = (code) => this.#exit(code);
+        process.reallyExit = die;
         this.#keepHandlers();
         this.#afterExit.port2.on("message", () => this.#finish(this.#run));
         this.#afterExit.port2.unref();
@@ -65,7 +70,10 @@ class Driver {
 
     #take({ msg_type: kind, content }) {
         if (kind === "interrupt") this.#channel.hear(content.asked);
-        if (kind === "cut_off") this.#channel.wasCutOff(content.asked);
+        if (kind === "cut_off") {
+            this.#wasCutOff = true;
+            this.#channel.wasCutOff(content.asked);
+        }
         if (kind === "execute_request") this.#begin(content);
         else if (this.#run !== undefined) this.#interrupt(this.#run);
     }
@@ -103,7 +111,8 @@ class Driver {
     }
 
     #evaluate(run, code) {
-        this.#channel.letGo(); // from now on, an event loop with nothing to wait for is noticed
+        // From now on, an event loop with nothing to wait for is noticed.
+        if (!this.#wasCutOff) this.#channel.letGo();
         if (run.isProgram) run.waitsBefore = process.getActiveResourcesInfo().length;
         const source = translate(code);
         this.#evaluator.evaluate(source, run.name, (outcome) => {
@@ -124,7 +133,7 @@ class Driver {
         // A cell ends here, when rejections that nobody handles have been noticed; a program goes on
         // until nothing of it is left to wait for.
         if (!run.isProgram || run.exitCode !== undefined) setImmediate(() => this.#finish(run));
-        else if (run.waitsBefore > 0) this.#watch(run);
+        else if (run.waitsBefore > 0 || this.#wasCutOff) this.#watch(run);
     }
 
     // What earlier runs left in the background keeps the event loop alive.
@@ -206,6 +215,7 @@ class Driver {
             this.#channel.hold();
         }
         this.#afterExit.port1.postMessage(null);
+        clearTimeout(executionAsyncResource()); // if a timer calls us, Node will not see it end
         this.#evaluator.cutOff();
     }
 
@@ -213,7 +223,7 @@ class Driver {
         if (run.hasCalledListeners) return;
         run.hasCalledListeners = true;
         for (const listener of process.listeners("exit")) {
-            if (this.#exitListeners.has(listener)) continue;
+            if (listener === die || this.#exitListeners.has(listener)) continue;
             process.removeListener("exit", listener);
             try {
                 listener.call(process, run.exitCode);
@@ -261,6 +271,7 @@ class Driver {
             process.listeners(event).map((handler) => [event, handler]),
         ),
         ["SIGINT", ignore],
+        ["exit", die],
         ["beforeExit", () => process.nextTick(() => this.#onNothingLeft())],
         ["uncaughtException", (error) => this.#onUncaught(error)],
     ];
@@ -283,6 +294,11 @@ class Driver {
             },
         });
     }
+}
+
+// Node would wait for its threads, and ours waits for the agent.
+function die() {
+    process.kill(process.pid, "SIGKILL");
 }
 
 // Interrupts come as messages too; the signal is for the children.
