@@ -89,7 +89,8 @@ class Incoming final : public Request {
     Headers headers_;
     std::string_view target_;
     std::optional<Refusal> refusal_;
-    bool must_invite_ = false;  // the client waits for "100 Continue" before it sends the body
+    bool must_invite_ = false;
+    bool acknowledged_ = false;  // the head, while the body is on its way  // the client waits for "100 Continue" before it sends the body
 };
 
 Incoming::Incoming(const Shared& shared, Input& input, std::string peer)
@@ -216,6 +217,7 @@ Task<Result<std::string>> Incoming::read_some(size_t max_bytes) {
             out.resize(got);
             co_return out;
         }
+        if (!std::exchange(acknowledged_, true)) input_.stream().acknowledge();
         auto more = co_await input_.read_more(steady_ms() + shared_.options.body_timeout_ms);
         if (!more && input_.ended()) co_return refuse(refusal_of(Failure::partial_message));
         if (!more) co_return refuse(refusal_of(more.error(), "the request's body"));
