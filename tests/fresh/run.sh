@@ -266,7 +266,7 @@ no_files() {
 kill_points() {
     cat <<'TEXT'
 packages grep -q "Setting up libclang" $root/var/cache/cloister/log/packages.log
-compile-and-image grep -qE "^.[1-9][0-9]+/" $root/var/cache/cloister/log/compile.log && test -d $root/var/cache/cloister/building-*/root/usr
+compile-and-image grep -qE "^.[1-9][0-9]+/" $root/var/cache/cloister/log/compile.log && grep -q "install packages" $root/var/cache/cloister/log/base-image.log
 pool test -e $root/var/lib/cloister/pool.img
 TEXT
 }
