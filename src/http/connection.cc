@@ -90,7 +90,8 @@ class Incoming final : public Request {
     std::string_view target_;
     std::optional<Refusal> refusal_;
     bool must_invite_ = false;
-    bool acknowledged_ = false;  // the head, while the body is on its way  // the client waits for "100 Continue" before it sends the body
+    bool acknowledged_ = false;  // the head, while the body is on its way  // the client waits for
+                                 // "100 Continue" before it sends the body
 };
 
 Incoming::Incoming(const Shared& shared, Input& input, std::string peer)
