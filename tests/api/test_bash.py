@@ -339,12 +339,14 @@ def test_too_much_output_keeps_the_shell(sh: Run) -> None:
 
 
 def test_many_runs_leave_nothing(sh: Run) -> None:  # complaints 7 and 12
-    def work(times: int) -> str:
+    def work(times: int) -> list[int]:
         for i in range(times):
             assert out(sh(f"( : ) & wait; echo {i}")) == f"{i}\n"
-        return out(sh("ls /proc/$$/fd /proc/$PPID/fd | wc -l; ps -e | wc -l; set | wc -l"))
+        return [int(n) for n in out(sh("ls /proc/$$/fd /proc/$PPID/fd | wc -l; ps -e | wc -l; set | wc -l")).split()]
 
-    assert work(5) == work(100)
+    before, after = work(5), work(100)
+    # What is counted while the driver still tidies up differs by one or two; a leak by a hundred.
+    assert all(b <= a + 3 for a, b in zip(before, after, strict=True)), (before, after)
 
 
 def test_languages_share_a_sandbox(run: Run, sh: Run) -> None:
