@@ -18,6 +18,8 @@ constexpr int64_t kGuardMs = limits::kInterruptGraceMs + limits::kKillGraceMs + 
 // An interrupt may overtake the start of its run: it is repeated until the agent knows the run.
 constexpr std::chrono::milliseconds kStopPause{20};
 constexpr int kStopTries = 100;
+// One read may bring thousands of tiny frames: others have their turn in between.
+constexpr int kFramesPerTurn = 64;
 
 json::object env_json(const StringMap& env) {
     json::object out;
@@ -266,12 +268,13 @@ Task<Result<void>> Context::first_event(Run& run) {
 
 Task<Result<void>> Context::follow(Run& run) {
     const std::shared_ptr<AgentConnection> agent = agent_;
-    while (!run.ended()) {
+    for (int frames = 1; !run.ended(); ++frames) {
         const Result<Frame> frame = co_await agent->next();
         if (!frame) co_return frame.error();
         note_disk(run);
         const Result<void> taken = run.accept(*frame);
         if (!taken) co_return taken;
+        if (frames % kFramesPerTurn == 0) co_await sleep_for(std::chrono::milliseconds(0));
         if (!run.ended()) co_await run.log()->room();
     }
     co_return Result<void>{};

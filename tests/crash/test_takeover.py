@@ -25,6 +25,15 @@ for i in range({lines}):
     time.sleep({pause})
 """
 
+UNTIL_TOLD = """
+import itertools, os, time
+for i in itertools.count():
+    print(i, flush=True)
+    if os.path.exists("stop"):
+        break
+    time.sleep(0.1)
+"""
+
 
 @pytest.fixture(scope="module")
 def service(build: Build) -> Iterator[Service]:
@@ -85,12 +94,11 @@ def check_events(events: list[Event], first: int, text: str) -> None:
 
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.full)])
 def test_killed_with_many_sandboxes(count: int, service: Service, http: httpx.Client) -> None:
-    sandboxes = [create_sandbox(http, memory_mb=128)["id"] for _ in range(count)]
-    lines, pause = (120, 0.05) if count < 100 else (300, 0.3)
-    code = COUNTING.format(lines=lines, pause=pause)
-    runs = [begin(http, sandbox_id, code) for sandbox_id in sandboxes]
-    for run_id in runs:
-        wait_for_output(http, run_id, "0\n")
+    sandboxes, runs = [], []
+    for _ in range(count):
+        sandboxes.append(create_sandbox(http, memory_mb=128)["id"])
+        runs.append(begin(http, sandboxes[-1], UNTIL_TOLD, timeout_ms=3_600_000))
+        wait_for_output(http, runs[-1], "0\n")
 
     seconds = service.kill("cloisterd")
 
@@ -98,10 +106,14 @@ def test_killed_with_many_sandboxes(count: int, service: Service, http: httpx.Cl
     assert seconds < SERVING_AGAIN_SECONDS
     listed = {one["id"] for one in http.get("/v1/sandboxes").json()["sandboxes"]}
     assert set(sandboxes) <= listed
-    for run_id in runs:
+    for sandbox_id, run_id in zip(sandboxes, runs, strict=True):
+        before = record(http, run_id)["stdout"]["bytes"]
+        wait_until(lambda one=run_id, had=before: record(http, one)["stdout"]["bytes"] > had, 30, "it goes on")
+        assert http.put(f"/v1/sandboxes/{sandbox_id}/files", params={"path": "stop"}, content=b"").status_code < 300
         ended = end_of(http, run_id)
-        assert (ended["end_reason"], ended["stdout"]["text"]) == ("ok", counted(lines))
-        check_events(events_of(http, run_id), 1, counted(lines))
+        text = ended["stdout"]["text"]
+        assert (ended["end_reason"], text) == ("ok", counted(text.count("\n")))
+        check_events(events_of(http, run_id), 1, text)
     for sandbox_id in sandboxes:
         assert http.delete(f"/v1/sandboxes/{sandbox_id}").status_code == 204
         assert not processes_in_group(sandbox_id)
