@@ -13,7 +13,7 @@
 namespace cloister::cli {
 namespace {
 
-constexpr int64_t kGraceMs = 14'000;  // more than the supervisor gives its programs
+constexpr int64_t kGraceMs = 55'000;  // more than the supervisor gives its programs
 
 Result<void> stop(const Place& place) {
     const std::string data = TRY(find_data(place));

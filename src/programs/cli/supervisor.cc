@@ -21,7 +21,9 @@ namespace cloister::cli {
 namespace {
 
 constexpr int64_t kWardenStartMs = 30'000, kServerStartMs = 60'000;
-constexpr int64_t kServerGraceMs = 6'000, kWardenGraceMs = 6'000;
+// To end hundreds of sandboxes takes a while on a busy machine; cut short, it would leave some
+// behind.
+constexpr int64_t kServerGraceMs = 20'000, kWardenGraceMs = 30'000;
 constexpr int64_t kForever = -1;
 constexpr int64_t kSocketLookMs = 20;
 constexpr int kGaveUp = 70;
