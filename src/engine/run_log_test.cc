@@ -9,6 +9,7 @@ namespace {
 
 std::vector<uint64_t> numbers(const std::vector<Event>& events) {
     std::vector<uint64_t> out;
+    out.reserve(events.size());
     for (const Event& event : events) out.push_back(event.number);
     return out;
 }

@@ -6,7 +6,7 @@ namespace cloister::ops {
 
 Result<json::object> interrupt_run(engine::Engine& engine, const engine::Principal& caller,
                                    std::string_view id) {
-    const json::object before = TRY(get_run(engine, caller, id));
+    json::object before = TRY(get_run(engine, caller, id));
     const auto run = engine.runs().find(caller.project, id);
     if (!run || run->ended()) return before;
     const auto sandbox = engine.sandboxes().find_running(caller.project, run->place().sandbox);

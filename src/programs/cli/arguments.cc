@@ -53,8 +53,8 @@ Result<int64_t> parse_duration_ms(std::string_view text) {
 Result<int64_t> parse_megabytes(std::string_view text) {
     constexpr std::array<Unit, 4> kUnits{{{"", 1}, {"M", 1}, {"MB", 1}, {"G", 1024}}};
     const std::optional<double> megabytes = parse_number(text, kUnits);
-    if (!megabytes || *megabytes < 1 ||
-        *megabytes > static_cast<double>(limits::kSandboxMemoryMax / limits::kMiB)) {
+    constexpr uint64_t kMost = limits::kSandboxMemoryMax / limits::kMiB;
+    if (!megabytes || *megabytes < 1 || *megabytes > static_cast<double>(kMost)) {
         return make_error(
             ErrorKind::InvalidArgument,
             fmt::format("`{}` is no amount of memory: give megabytes (512), or 512M, 2G", text));

@@ -18,7 +18,6 @@ int exit_code_of(ErrorKind kind) {
         case ErrorKind::InvalidArgument:
             return kWrongUsage;
         case ErrorKind::Unauthenticated:
-            return 77;
         case ErrorKind::PermissionDenied:
             return 77;
         case ErrorKind::NotFound:
@@ -38,7 +37,6 @@ int exit_code_of(ErrorKind kind) {
         case ErrorKind::Unavailable:
             return 75;
         case ErrorKind::Unimplemented:
-            return 70;
         case ErrorKind::Internal:
             return 70;
     }

@@ -185,7 +185,8 @@ class Sandbox {
             return make_error(ErrorKind::Internal, "the service sent no sandbox id");
         return Sandbox(api, std::string(id->as_string()));
     }
-    Sandbox(Sandbox&& other) noexcept : api_(other.api_), id_(std::exchange(other.id_, {})) {}
+    Sandbox(Sandbox&& other) noexcept
+        : api_(std::move(other.api_)), id_(std::exchange(other.id_, {})) {}
     Sandbox& operator=(Sandbox&&) = delete;
     ~Sandbox() {
         if (!id_.empty())

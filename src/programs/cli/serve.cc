@@ -283,7 +283,7 @@ void greet(const ServeOptions& options, const ServePlan& plan, const std::string
 
 // Starts the programs and writes client.json; from here on the service can be used.
 Result<std::string> start(Supervisor& supervisor, const ServePlan& plan) {
-    const std::string url = TRY(supervisor.start());
+    std::string url = TRY(supervisor.start());
     TRY_OK(write_client_file(plan.settings.data, {.url = url, .key = plan.settings.key},
                              plan.client_owner));
     return url;

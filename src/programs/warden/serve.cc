@@ -40,7 +40,7 @@ Result<void> serve(const HostOptions& options) {
     std::signal(SIGPIPE, SIG_IGN);
     const os::Fd signals = TRY(os::make_signal_fd({SIGCHLD, SIGTERM, SIGINT}));
     OpenHost host = TRY(open_host(options));
-    const auto met = check_required(options.require_limits, {.enforced = host.host.enforced});
+    auto met = check_required(options.require_limits, {.enforced = host.host.enforced});
     if (!met) {
         (void)close_host(host);  // what the configuration lacks is the reason to tell
         return met;
