@@ -118,8 +118,7 @@ Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSp
             fmt::format("{} sandboxes live on this host already: delete some, or wait",
                         live_.size()));
     }
-    const auto sandbox =
-        add({.project = std::move(project), .id = new_id()}, std::move(spec), unix_ms());
+    auto sandbox = add({.project = std::move(project), .id = new_id()}, std::move(spec), unix_ms());
     const Result<void> stored = store_->add_sandbox(row_of(*sandbox));
     if (!stored) {
         live_.erase(key_of(sandbox->project(), sandbox->id()));

@@ -25,9 +25,13 @@ void Input::start_read() {
 void Input::read_done(Result<size_t> got) {
     reading_ = false;
     last_read_ = {};
-    if (got) end_ += *got;
-    if (!got) last_read_ = std::move(got).error();
-    if (got && *got == 0) last_read_ = make_error(ErrorKind::Cancelled, "the client is gone");
+    if (!got) {
+        last_read_ = std::move(got).error();
+    } else if (*got == 0) {
+        last_read_ = make_error(ErrorKind::Cancelled, "the client is gone");
+    } else {
+        end_ += *got;
+    }
     ended_ = !last_read_ && last_read_.error().kind != ErrorKind::DeadlineExceeded;
     if (ended_ && on_gone_) on_gone_();
     read_finished_.notify_all();

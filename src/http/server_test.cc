@@ -117,7 +117,7 @@ class ServerTest : public ::testing::Test {
         loop_->stop();
         thread_.join();
     }
-    os::Fd connect() {
+    os::Fd connect() const {
         auto socket = os::connect_tcp("127.0.0.1", std::to_string(port_), 5000);
         EXPECT_TRUE(socket);
         return std::move(*socket);

@@ -3,12 +3,13 @@
 #include <sstream>
 #include <string>
 
+#include "base/limits.h"
 #include "os/launch.h"
 
 namespace cloister::os {
 namespace {
 
-constexpr size_t kProcMax = 64 * 1024;
+constexpr size_t kProcMax = 64 * limits::kKiB;
 
 std::string proc_file(pid_t pid, const char* name) {
     return "/proc/" + std::to_string(pid) + "/" + name;
