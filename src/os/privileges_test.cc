@@ -13,6 +13,7 @@
 #include <functional>
 #include <string>
 
+#include "base/limits.h"
 #include "os/fd.h"
 
 namespace cloister::os {
@@ -28,7 +29,8 @@ int in_child(const std::function<int()>& work) {
 }
 
 bool status_holds(const std::string& line) {
-    return read_file("/proc/self/status", 64 * 1024).value().find(line) != std::string::npos;
+    return read_file("/proc/self/status", 64 * limits::kKiB).value().find(line) !=
+           std::string::npos;
 }
 
 TEST(Privileges, AreGoneForGood) {
