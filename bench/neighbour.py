@@ -59,7 +59,7 @@ sys.exit(subprocess.run(["/home/user/fork_bomb"], stderr=subprocess.DEVNULL).ret
 
 
 class Neighbour:
-    """Sandbox B, asked over one connection that stays open."""
+    """Sandbox B, asked over one connection that stays open while it is measured."""
 
     def __init__(self, service: BenchService) -> None:
         self._http = http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=60)
@@ -78,6 +78,8 @@ class Neighbour:
 
     def cells(self, seconds: float) -> list[float]:
         samples = []
+        self._http.close()  # it was idle while the last attack came to its end: the next call connects anew
+        self.cell()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             samples.append(self.cell())
