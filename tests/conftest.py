@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from openapi import Contract
-from service import Build, Service
+from service import Build, Service, running
 from sse import Event, read_events
 
 pytest_plugins = ["attacks"]
@@ -80,20 +80,8 @@ def build() -> Build:
 @pytest.fixture(scope="session")
 def server(build: Build) -> Iterator[Service]:
     """The running service: `url`, `key`, `data`, `log`. Its end is part of the test: nothing may be left."""
-    service = Service(build)
-    try:
-        service.start()
+    with running(Service(build)) as service:
         yield service
-        code = service.stop()
-    finally:
-        service.stop()
-        left, reports = service.leftovers(), service.sanitizer_reports()
-        service.kill_rest()
-        service.remove()
-    assert code == 0, f"`cloister serve` ended with {code}; its log is {service.log}"
-    assert not left, f"left behind: {left}"
-    assert not reports, f"sanitizer reports in {service.log}: {reports}"
-    service.log.unlink()
 
 
 CONTRACT = Contract.load()
@@ -147,13 +135,33 @@ def create_sandbox(client: httpx.Client, **fields: Any) -> dict[str, Any]:
 @pytest.fixture
 def run(client: httpx.Client, sandbox: dict[str, Any]) -> Run:
     """run(code, **fields): runs code in `sandbox` and answers the Run."""
+    return runner(client, sandbox)
+
+
+def runner(client: httpx.Client, sandbox: dict[str, Any], **always: Any) -> Run:
+    """The same for any sandbox, with fields that hold for each run."""
 
     def call(code: str, **fields: Any) -> dict[str, Any]:
-        answer = client.post(f"/v1/sandboxes/{sandbox['id']}/runs", json={"code": code, **fields})
+        answer = client.post(f"/v1/sandboxes/{sandbox['id']}/runs", json={"code": code, **always, **fields})
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     return call
+
+
+@pytest.fixture(scope="module")
+def shared(client: httpx.Client) -> Iterator[dict[str, Any]]:
+    """One sandbox for a module's tests that leave nothing behind which another would see."""
+    made = create_sandbox(client)
+    yield made
+    assert client.delete(f"/v1/sandboxes/{made['id']}").status_code == 204
+
+
+def result_text(run: dict[str, Any]) -> str:
+    """The one result of a run that ended well, as text."""
+    assert run["end_reason"] == "ok", (run.get("error"), run["message"], run["stderr"])
+    (shown,) = run["results"]
+    return shown["data"]["text/plain"]
 
 
 @pytest.fixture

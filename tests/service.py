@@ -19,7 +19,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 POOL_BYTES = 8 << 30
@@ -106,6 +107,7 @@ class Service:
     def __init__(self, build: Build, parent: str = "/tmp") -> None:
         self.build = build
         self.failpoint = ""  # where a program dies, once (src/base/failpoint.h)
+        self.asan_options = ""
         self.data = Path(tempfile.mkdtemp(prefix="cl-", dir=parent))
         self.data.chmod(0o711)
         self.log = Path("/tmp", self.data.name).with_suffix(".log")
@@ -246,7 +248,8 @@ class Service:
     def environment(self) -> dict[str, str]:
         """An environment in which the CLI finds this service and nothing of the caller's."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        return kept | {"CLOISTER_DATA": str(self.data), "CLOISTER_FAILPOINT": self.failpoint}
+        more = {"CLOISTER_FAILPOINT": self.failpoint, "ASAN_OPTIONS": self.asan_options}
+        return kept | {"CLOISTER_DATA": str(self.data)} | {name: value for name, value in more.items() if value}
 
     def _ready(self) -> bool:
         assert self._supervisor is not None
@@ -254,6 +257,24 @@ class Service:
             tail = "\n".join(self.log_text().splitlines()[-15:])
             raise RuntimeError(f"`cloister serve` ended with {self._supervisor.returncode}:\n{tail}")
         return (self.data / "client.json").exists() and answers(self.url + "/readyz")
+
+
+@contextmanager
+def running(service: Service) -> Iterator[Service]:
+    """Starts it, and holds at its end that it stopped well and left nothing; else its log stays."""
+    try:
+        service.start()
+        yield service
+        code = service.stop()
+        left, reports = service.leftovers(), service.sanitizer_reports()
+    finally:
+        service.stop()
+        service.kill_rest()
+        service.remove()
+    assert code == 0, f"`cloister serve` ended with {code}; its log is {service.log}"
+    assert not left, f"left behind: {left}"
+    assert not reports, f"sanitizer reports in {service.log}: {reports}"
+    service.log.unlink()
 
 
 def answers(url: str) -> bool:

@@ -24,17 +24,6 @@ std::optional<pid_t> pid_in(std::string_view name) {
     return pid;
 }
 
-bool descends(const ProcessTable& table, pid_t pid, pid_t ancestor) {
-    // Bounded: pids may have been reused while the table was read, so it may hold a circle.
-    for (size_t steps = 0; steps <= table.size(); ++steps) {
-        const auto found = table.find(pid);
-        if (found == table.end()) return false;
-        pid = found->second.parent;
-        if (pid == ancestor) return true;
-    }
-    return false;
-}
-
 }  // namespace
 
 // "PID (NAME) STATE PARENT GROUP SESSION …", where the name may hold anything. The time of the
@@ -62,6 +51,17 @@ ProcessTable read_process_table() {
         if (stat) table[*pid] = process_facts_in(*stat);
     }
     return table;
+}
+
+bool descends(const ProcessTable& table, pid_t pid, pid_t ancestor) {
+    // Bounded: pids may have been reused while the table was read, so it may hold a circle.
+    for (size_t steps = 0; steps <= table.size(); ++steps) {
+        const auto found = table.find(pid);
+        if (found == table.end()) return false;
+        pid = found->second.parent;
+        if (pid == ancestor) return true;
+    }
+    return false;
 }
 
 std::vector<pid_t> descendants_in(const ProcessTable& table, pid_t ancestor) {

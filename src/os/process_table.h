@@ -20,6 +20,8 @@ using ProcessTable = std::map<pid_t, ProcessFacts>;
 ProcessTable read_process_table();
 // From the text of /proc/PID/stat.
 ProcessFacts process_facts_in(std::string_view stat);
+// Whether `pid` is a child of `ancestor`, or of one of its children, and so on.
+bool descends(const ProcessTable& table, pid_t pid, pid_t ancestor);
 // Those that descend from `ancestor`, itself left out.
 std::vector<pid_t> descendants_in(const ProcessTable& table, pid_t ancestor);
 // Now, as the kernel counts when processes start.

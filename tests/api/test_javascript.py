@@ -5,38 +5,22 @@ from __future__ import annotations
 import base64
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from conftest import Cli, Events, Run, create_sandbox, stream
+from conftest import Cli, Events, Run, create_sandbox, result_text, runner, stream
 from service import wait_until
 
 OURS = Path(__file__).resolve().parents[2] / "kernels" / "node"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-@pytest.fixture(scope="module")
-def shared(client: httpx.Client) -> Iterator[dict[str, Any]]:
-    """One sandbox for the tests that leave nothing behind which another would see."""
-    made = create_sandbox(client)
-    yield made
-    assert client.delete(f"/v1/sandboxes/{made['id']}").status_code == 204
-
-
 @pytest.fixture
 def js(client: httpx.Client, shared: dict[str, Any]) -> Run:
     """js(code, **fields): runs JavaScript in the shared sandbox."""
-
-    def call(code: str, **fields: Any) -> dict[str, Any]:
-        body = {"code": code, "language": "javascript", **fields}
-        answer = client.post(f"/v1/sandboxes/{shared['id']}/runs", json=body)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    return call
+    return runner(client, shared, language="javascript")
 
 
 @pytest.fixture
@@ -51,12 +35,6 @@ def js_events(client: httpx.Client, shared: dict[str, Any]) -> Events:
 def out(run: dict[str, Any]) -> str:
     assert run["end_reason"] == "ok", (run.get("error"), run["message"], run["stderr"])
     return run["stdout"]["text"]
-
-
-def result(run: dict[str, Any]) -> str:
-    assert run["end_reason"] == "ok", (run.get("error"), run["message"], run["stderr"])
-    (shown,) = run["results"]
-    return shown["data"]["text/plain"]
 
 
 # --- Results ---
@@ -89,7 +67,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("code", RESULTS)
 def test_the_last_expression_is_the_result(code: str, js: Run) -> None:
-    assert result(js(code)) == RESULTS[code]
+    assert result_text(js(code)) == RESULTS[code]
 
 
 @pytest.mark.parametrize("code", ["undefined", "let quiet = 1", "function f() {}", "class C {}", "", "// nothing", "if (0) 1"])
@@ -101,13 +79,13 @@ def test_no_result(code: str, js: Run) -> None:
 def test_names_may_be_declared_anew(js: Run) -> None:
     for value in (1, 2):
         js(f"let one = {value}; const two = {value}; class Three {{ v = {value} }}; function four() {{ return {value} }}")
-        assert result(js("[one, two, new Three().v, four()]")) == f"[ {value}, {value}, {value}, {value} ]"
+        assert result_text(js("[one, two, new Three().v, four()]")) == f"[ {value}, {value}, {value}, {value} ]"
 
 
 def test_the_last_result_has_a_name(run: Run) -> None:
-    assert result(run("'first'", language="javascript")) == "'first'"
-    assert result(run("_ + '!'", language="javascript")) == "'first!'"
-    assert result(run("const _ = 'mine'; _", language="javascript")) == "'mine'"
+    assert result_text(run("'first'", language="javascript")) == "'first'"
+    assert result_text(run("_ + '!'", language="javascript")) == "'first!'"
+    assert result_text(run("const _ = 'mine'; _", language="javascript")) == "'mine'"
 
 
 def test_executions_are_counted(run: Run) -> None:
@@ -117,7 +95,7 @@ def test_executions_are_counted(run: Run) -> None:
 def test_languages_share_files_and_nothing_else(run: Run) -> None:
     run("globalThis.mine = 1; fs.writeFileSync('note.txt', 'hello')", language="javascript")
     assert run("print(open('note.txt').read())")["stdout"]["text"] == "hello\n"
-    assert result(run("typeof mine", language="typescript")) == "'undefined'"
+    assert result_text(run("typeof mine", language="typescript")) == "'undefined'"
 
 
 # --- Output ---
@@ -166,7 +144,7 @@ def test_the_pipes_stay_blocking(js: Run) -> None:
     assert out(js(f"process.stdout.write(''); {code}; undefined")) == "True\n"
     big = "print('x' * 3_000_000)"
     done = js(f"require('child_process').spawnSync('python3', ['-c', \"{big}\"], {{stdio: 'inherit'}}).status")
-    assert (done["stdout"]["bytes"], result(done)) == (3_000_001, "0")
+    assert (done["stdout"]["bytes"], result_text(done)) == (3_000_001, "0")
 
 
 def test_output_of_worker_threads(js: Run) -> None:
@@ -302,13 +280,13 @@ IMPORTS = {
 @pytest.mark.parametrize("code", IMPORTS)
 def test_imports(code: str, js: Run) -> None:
     done = js(code, files=MODULES)
-    assert result(done) == IMPORTS[code]
+    assert result_text(done) == IMPORTS[code]
     assert done["stderr"]["text"] == ""
 
 
 def test_imported_names_stay(js: Run) -> None:
     js("import { join as glue } from 'path'")
-    assert result(js("glue('a', 'b')")) == "'a/b'"
+    assert result_text(js("glue('a', 'b')")) == "'a/b'"
 
 
 @pytest.mark.parametrize(
@@ -329,8 +307,8 @@ def test_imports_that_fail(code: str, name: str, value: str, js: Run) -> None:
 
 def test_modules_are_those_of_the_working_directory(run: Run) -> None:
     run("0", language="javascript", files=[{"path": "deep/here.mjs", "content": "export const v = 'deep';"}])
-    assert result(run("import { v } from './here.mjs'; v", language="javascript", cwd="/home/user/deep")) == "'deep'"
-    assert result(run("process.chdir('..'); process.cwd()", language="javascript")) == "'/home/user'"
+    assert result_text(run("import { v } from './here.mjs'; v", language="javascript", cwd="/home/user/deep")) == "'deep'"
+    assert result_text(run("process.chdir('..'); process.cwd()", language="javascript")) == "'/home/user'"
     assert run("await import('./here.mjs')", language="javascript")["end_reason"] == "error"
 
 
@@ -338,21 +316,21 @@ def test_modules_are_those_of_the_working_directory(run: Run) -> None:
 
 
 def test_top_level_await(js: Run) -> None:
-    assert result(js("await new Promise((go) => setTimeout(() => go('woke'), 10))")) == "'woke'"
+    assert result_text(js("await new Promise((go) => setTimeout(() => go('woke'), 10))")) == "'woke'"
     assert out(js("for await (const x of [1, Promise.resolve(2)]) console.log(x)")) == "1\n2\n"
 
 
 def test_timers_go_on_between_runs(js: Run) -> None:
     js("globalThis.ticks = 0; globalThis.timer = setInterval(() => ++ticks, 10); 0")
     time.sleep(0.5)
-    assert int(result(js("clearInterval(timer); ticks"))) > 5
+    assert int(result_text(js("clearInterval(timer); ticks"))) > 5
 
 
 @pytest.mark.parametrize("cut", ["process.exit(0)", "for (;;);"])
 def test_timers_work_after_one_was_cut_off(cut: str, run: Run) -> None:
     run(f"setTimeout(() => {{ {cut} }}, 5)", language="javascript", filename="a.js", timeout_ms=1000)
     for ms in (5, 6):
-        assert result(run(f"await new Promise((go) => setTimeout(() => go('fires'), {ms}))", language="javascript")) == "'fires'"
+        assert result_text(run(f"await new Promise((go) => setTimeout(() => go('fires'), {ms}))", language="javascript")) == "'fires'"
     done = run("setTimeout(() => console.log('later'), 30)", language="javascript", filename="b.js")
     assert out(done) == "later\n"
 
@@ -390,7 +368,7 @@ def test_stacks_have_no_colours_and_no_frames_of_ours(code: str, js: Run) -> Non
     text = "\n".join(error["traceback"])
     for foreign in ("\x1b", "/opt/cloister", "__cloister__", "node:inspector", "Session.post"):
         assert foreign not in text
-    assert "/opt/cloister" not in result(js("_error?.stack ?? ''"))
+    assert "/opt/cloister" not in result_text(js("_error?.stack ?? ''"))
 
 
 @pytest.mark.parametrize(
@@ -441,7 +419,7 @@ def test_errors_that_nobody_catches_end_the_run_as_error(js: Run) -> None:
     done = js("Promise.reject(new RangeError('nobody')); 'went on'")
     assert (done["end_reason"], done["error"]["name"], len(done["results"])) == ("error", "RangeError", 1)
     done = js("Promise.reject(new Error('handled')).catch(() => {}); 'fine'")
-    assert result(done) == "'fine'"
+    assert result_text(done) == "'fine'"
     done = js("process.nextTick(() => { throw new Error('one') }); process.nextTick(() => { throw new Error('two') })")
     assert done["error"]["value"] == "one"
     assert "Uncaught Error: two" in done["stderr"]["text"]
@@ -482,7 +460,7 @@ def test_exit_codes(code: str, exit_code: int, js: Run) -> None:
     assert (done["exit_code"], done["end_reason"]) == (exit_code, "ok" if exit_code == 0 else "error")
     assert (done["stdout"]["text"], done["state_lost"]) == ("", False)
     assert "error" not in done
-    assert result(js("kept")) == "1"
+    assert result_text(js("kept")) == "1"
 
 
 @pytest.mark.parametrize(
@@ -513,8 +491,8 @@ def test_endless_code_is_interrupted_and_its_state_kept(code: str, js: Run) -> N
     assert done["stdout"]["text"].startswith("begun\n")
     assert done["error"]["name"] == "Interrupted"
     assert time.monotonic() - begin < 6
-    assert result(js("kept")) == "'kept'"
-    assert result(js("await new Promise((go) => setTimeout(() => go('timers work'), 5))")) == "'timers work'"
+    assert result_text(js("kept")) == "'kept'"
+    assert result_text(js("await new Promise((go) => setTimeout(() => go('timers work'), 5))")) == "'timers work'"
 
 
 def test_interrupted_by_hand(client: httpx.Client, sandbox: dict[str, Any]) -> None:
@@ -577,7 +555,7 @@ def test_a_program_knows_its_name(js: Run) -> None:
     assert out(program(js, "console.log(process.argv.slice(1), __filename, require.main === module)")) == (
         "[ '/home/user/tool.js', '-v' ] /home/user/tool.js true\n"
     )
-    assert result(js("[process.argv.length, require.main]")) == "[ 1, undefined ]"
+    assert result_text(js("[process.argv.length, require.main]")) == "[ 1, undefined ]"
     error = program(js, "\nthrow new Error('x')")["error"]
     assert (error["line"], error["traceback"][1]) == (2, "    at tool.js:2:7")
     assert program(js, "null.x", filename="/home/user/a b.js")["error"]["line"] == 1
@@ -623,19 +601,19 @@ def test_cli_runs_files_by_their_ending(cli: Cli, tmp_path: Path) -> None:
 
 def test_env_is_put_back(js: Run) -> None:
     js("process.env.KEPT = 'old'")
-    assert result(js("[process.env.KEPT, process.env.NEW]", env={"KEPT": "new", "NEW": "x"})) == "[ 'new', 'x' ]"
-    assert result(js("[process.env.KEPT, process.env.NEW]")) == "[ 'old', undefined ]"
+    assert result_text(js("[process.env.KEPT, process.env.NEW]", env={"KEPT": "new", "NEW": "x"})) == "[ 'new', 'x' ]"
+    assert result_text(js("[process.env.KEPT, process.env.NEW]")) == "[ 'old', undefined ]"
     children = "require('child_process').execSync('echo $NEW').toString()"
-    assert result(js(children, env={"NEW": "seen"})) == "'seen\\n'"
+    assert result_text(js(children, env={"NEW": "seen"})) == "'seen\\n'"
 
 
 def test_cwd_is_entered_and_stays(run: Run) -> None:
     run("fs.mkdirSync('deep')", language="javascript")
-    assert result(run("process.cwd()", language="javascript", cwd="/home/user/deep")) == "'/home/user/deep'"
-    assert result(run("process.cwd()", language="javascript")) == "'/home/user/deep'"
+    assert result_text(run("process.cwd()", language="javascript", cwd="/home/user/deep")) == "'/home/user/deep'"
+    assert result_text(run("process.cwd()", language="javascript")) == "'/home/user/deep'"
     missing = run("1", language="javascript", cwd="/no/such")
     assert (missing["end_reason"], "ENOENT" in missing["error"]["value"]) == ("error", True)
-    assert result(run("2", language="javascript")) == "2"
+    assert result_text(run("2", language="javascript")) == "2"
 
 
 def test_files_that_a_run_makes_are_listed(run: Run) -> None:
@@ -657,8 +635,8 @@ READS = {
 
 @pytest.mark.parametrize("code", READS)
 def test_stdin(code: str, js: Run) -> None:
-    assert result(js(code, stdin="ada\nlast")) == READS[code]
-    assert result(js("fs.readFileSync(0, 'utf8')")) == "''"
+    assert result_text(js(code, stdin="ada\nlast")) == READS[code]
+    assert result_text(js("fs.readFileSync(0, 'utf8')")) == "''"
 
 
 def test_questions(js: Run) -> None:
@@ -679,22 +657,22 @@ def test_a_question_without_stdin_says_how(fresh: Run) -> None:
 
 def test_much_stdin(js: Run) -> None:
     text = "0123456789" * 80_000
-    assert result(js("fs.readFileSync(0).length", stdin=text)) == "800000"
-    assert result(js("'not read'", stdin=text)) == "'not read'"
-    assert result(js("fs.readFileSync(0, 'utf8')")) == "''"
+    assert result_text(js("fs.readFileSync(0).length", stdin=text)) == "800000"
+    assert result_text(js("'not read'", stdin=text)) == "'not read'"
+    assert result_text(js("fs.readFileSync(0, 'utf8')")) == "''"
 
 
 def test_stdin_that_does_not_come_can_be_interrupted(js: Run) -> None:
     for code in ("fs.readFileSync(0)", "for await (const part of process.stdin) console.log(part)"):
         done = js(code, stdin_open=True, timeout_ms=500)
         assert (done["end_reason"], done["state_lost"]) == ("timeout", False)
-    assert result(js("fs.readFileSync(0, 'utf8')", stdin="next")) == "'next'"
+    assert result_text(js("fs.readFileSync(0, 'utf8')", stdin="next")) == "'next'"
 
 
 def test_the_fifo_of_stdin_is_gone_with_the_run(js: Run) -> None:
     look = "fs.readdirSync('/proc/self/fd').map((fd) => { try { return fs.readlinkSync(`/proc/self/fd/${fd}`) } catch { return '' } })"
-    assert "/run/cloister/" in result(js(f"{look}.find((path) => path.startsWith('/run/cloister'))", stdin="x"))
-    assert result(js(f"{look}.filter((path) => path.startsWith('/run/cloister'))")) == "[]"
+    assert "/run/cloister/" in result_text(js(f"{look}.find((path) => path.startsWith('/run/cloister'))", stdin="x"))
+    assert result_text(js(f"{look}.filter((path) => path.startsWith('/run/cloister'))")) == "[]"
 
 
 # --- Code that breaks its interpreter's things ---
@@ -721,10 +699,10 @@ def test_the_next_run_works(code: str, run: Run) -> None:
         return run(text, language="javascript", **fields)
 
     js(code)
-    assert result(js("6 * 7", cwd="/home/user")) == "42"
+    assert result_text(js("6 * 7", cwd="/home/user")) == "42"
     done = js("for (;;);", timeout_ms=500)
     assert (done["end_reason"], done["state_lost"]) == ("timeout", False)
-    assert result(js("'on it goes'")) == "'on it goes'"
+    assert result_text(js("'on it goes'")) == "'on it goes'"
 
 
 def test_the_drivers_socket_is_not_inherited(js: Run) -> None:
@@ -733,7 +711,7 @@ def test_the_drivers_socket_is_not_inherited(js: Run) -> None:
         "const ours = fs.readlinkSync('/proc/self/fd/3');\n"
         "const theirs = require('child_process').execSync('ls -l /proc/self/fd').toString();\n[ours.startsWith('socket:'), theirs.includes(ours)]"
     )
-    assert result(js(code)) == "[ true, false ]"
+    assert result_text(js(code)) == "[ true, false ]"
 
 
 # --- The driver's own parts ---

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import Cli, Run, create_sandbox, new_client
-from service import Build, Service, wait_until
+from service import Build, Service, running, wait_until
 
 MIB = 1 << 20
 
@@ -89,9 +89,7 @@ def test_what_is_out_of_bounds_names_its_field(
 
 def test_narrowed_limits_do_not_outlast_the_server(build: Build) -> None:
     """cloisterd dies in the middle of a narrowed run: whoever goes on with that run, after it the limits are wide."""
-    service = Service(build)
-    try:
-        service.start()
+    with running(Service(build)) as service:
         with new_client(service, Authorization=f"Bearer {service.key}") as client:
             sandbox = create_sandbox(client)
             body = {"code": "import time; time.sleep(60)", "wait": False, "memory_max_bytes": 300 * MIB, "pids": 50}
@@ -108,12 +106,6 @@ def test_narrowed_limits_do_not_outlast_the_server(build: Build) -> None:
                     return True  # the sandbox went with its server
 
             wait_until(put_back, 10, "the limits are put back")
-        assert service.stop() == 0
-        assert not service.leftovers()
-    finally:
-        service.kill_rest()
-        service.remove()
-        service.log.unlink(missing_ok=True)
 
 
 def test_the_limits_are_answered(client: httpx.Client) -> None:

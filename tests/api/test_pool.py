@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import Cli, create_sandbox, new_client
-from service import POOL_BYTES, Build, Service
+from service import POOL_BYTES, Build, Service, running
 
 MB = 1 << 20
 
@@ -100,17 +100,8 @@ def small_disk() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def cramped(build: Build, small_disk: Path) -> Iterator[Service]:
     """A service whose data directory lies on that disk."""
-    service = Service(build, parent=str(small_disk))
-    try:
-        service.start()
+    with running(Service(build, parent=str(small_disk))) as service:
         yield service
-        assert service.stop() == 0
-        assert service.leftovers() == []
-        assert service.sanitizer_reports() == []
-    finally:
-        service.kill_rest()
-        service.remove()
-    service.log.unlink()
 
 
 def grow(service: Service, size: str) -> subprocess.CompletedProcess[str]:

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from conftest import Cli, Run, create_sandbox
-
-
-@pytest.fixture(scope="module")
-def shared(client: httpx.Client) -> Iterator[dict[str, Any]]:
-    """One sandbox for the tests that leave nothing behind which another would see."""
-    made = create_sandbox(client)
-    yield made
-    assert client.delete(f"/v1/sandboxes/{made['id']}").status_code == 204
+from conftest import Cli, Run, result_text, runner
 
 
 @pytest.fixture
 def ts(client: httpx.Client, shared: dict[str, Any]) -> Run:
-    def call(code: str, **fields: Any) -> dict[str, Any]:
-        body = {"code": code, "language": "typescript", **fields}
-        answer = client.post(f"/v1/sandboxes/{shared['id']}/runs", json=body)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    return call
-
-
-def result(run: dict[str, Any]) -> str:
-    assert run["end_reason"] == "ok", (run.get("error"), run["message"], run["stderr"])
-    (shown,) = run["results"]
-    return shown["data"]["text/plain"]
+    return runner(client, shared, language="typescript")
 
 
 RESULTS = {
@@ -56,7 +35,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("code", RESULTS)
 def test_results(code: str, ts: Run) -> None:
-    assert result(ts(code)) == RESULTS[code]
+    assert result_text(ts(code)) == RESULTS[code]
 
 
 @pytest.mark.parametrize("code", ["interface Q { a: number }", "type T = string", "", "declare const x: number"])
@@ -67,9 +46,9 @@ def test_no_result(code: str, ts: Run) -> None:
 
 def test_state_stays_from_run_to_run(ts: Run) -> None:
     ts("import { basename } from 'path'; let kept: number = 1; class Kept { v = 2 }")
-    assert result(ts("[kept, new Kept().v, basename('/a/b')]")) == "[ 1, 2, 'b' ]"
+    assert result_text(ts("[kept, new Kept().v, basename('/a/b')]")) == "[ 1, 2, 'b' ]"
     ts("let kept: string = 'anew'")
-    assert result(ts("kept")) == "'anew'"
+    assert result_text(ts("kept")) == "'anew'"
 
 
 def test_errors_are_where_they_are_in_the_source(ts: Run) -> None:
@@ -99,9 +78,9 @@ def test_typescript_files_are_imported(ts: Run) -> None:
         {"path": "lib.ts", "content": "// c\n\nexport const n: number = 9;\nexport default class K {}\nexport function u(): never {\n  throw new Error('in u') }"},
         {"path": "uses.ts", "content": "import { n } from './lib';\nexport const doubled: number = n * 2;"},
     ]
-    assert result(ts("import K, { n } from './lib.ts'; [n, K.name]", files=files)) == "[ 9, 'K' ]"
-    assert result(ts("import { doubled } from './uses'; doubled")) == "18"
-    assert result(ts("require('./lib.ts').n")) == "9"
+    assert result_text(ts("import K, { n } from './lib.ts'; [n, K.name]", files=files)) == "[ 9, 'K' ]"
+    assert result_text(ts("import { doubled } from './uses'; doubled")) == "18"
+    assert result_text(ts("require('./lib.ts').n")) == "9"
     error = ts("import { u } from './lib.ts'\nu()")["error"]
     assert (error["line"], error["traceback"][1]) == (2, "    at u (/home/user/lib.ts:6:9)")
 
@@ -110,23 +89,23 @@ def test_endless_code_is_interrupted_and_the_types_still_go(ts: Run) -> None:
     ts("let kept: string = 'kept'")
     done = ts("for (;;);", timeout_ms=500)
     assert (done["end_reason"], done["state_lost"], done["error"]["name"]) == ("timeout", False, "Interrupted")
-    assert result(ts("kept as string")) == "'kept'"
+    assert result_text(ts("kept as string")) == "'kept'"
 
 
 def test_esbuild_may_be_killed(ts: Run) -> None:
-    assert result(ts("const before: number = 1; before")) == "1"
+    assert result_text(ts("const before: number = 1; before")) == "1"
     ts("require('child_process').spawnSync('pkill', ['-x', 'esbuild'])")
-    assert result(ts("const after: number = 2; after")) == "2"
+    assert result_text(ts("const after: number = 2; after")) == "2"
 
 
 def test_contexts_share_nothing(run: Run) -> None:
     run("globalThis.mine = 1", language="typescript")
-    assert result(run("typeof mine", language="javascript")) == "'undefined'"
-    assert result(run("mine", language="typescript")) == "1"
+    assert result_text(run("typeof mine", language="javascript")) == "'undefined'"
+    assert result_text(run("mine", language="typescript")) == "1"
 
 
 def test_stdin_and_env(ts: Run) -> None:
-    assert result(ts("[require('fs').readFileSync(0, 'utf8'), process.env.X as string]", stdin="in", env={"X": "y"})) == "[ 'in', 'y' ]"
+    assert result_text(ts("[require('fs').readFileSync(0, 'utf8'), process.env.X as string]", stdin="in", env={"X": "y"})) == "[ 'in', 'y' ]"
 
 
 def test_programs(ts: Run, cli: Cli, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 from conftest import create_sandbox, new_client
-from service import Build, Service, wait_until
+from service import Build, Service, running, wait_until
 
 RUNS = "/v1/sandboxes/{}/runs"
 
@@ -16,18 +16,9 @@ RUNS = "/v1/sandboxes/{}/runs"
 @pytest.fixture(scope="module")
 def service(build: Build) -> Iterator[Service]:
     """One data directory for all steps; each step serves it anew."""
-    service = Service(build)
-    try:
-        service.start()
+    with running(Service(build)) as service:
         assert service.stop() == 0
         yield service
-        left, reports = service.leftovers(), service.sanitizer_reports()
-    finally:
-        service.stop()
-        service.kill_rest()
-        service.remove()
-    assert (left, reports) == ([], []), service.log
-    service.log.unlink()
 
 
 def create(client: httpx.Client) -> None:

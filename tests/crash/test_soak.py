@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from conftest import create_sandbox
-from service import Process, Service, wait_until
+from conftest import create_sandbox, new_client
+from service import Build, Process, Service, running, wait_until
 
 PROGRAMS = ("cloister", "cloisterd", "cloister-warden")
-# AddressSanitizer keeps 256 MB of freed memory in each program, and notes about each block of it. What the
-# programs themselves keep shows in the release build (tests/shown/sandbox.toml).
-SANITIZER_KEEPS_MB = 384
+# AddressSanitizer keeps what was freed for a while: here so much, that it does not hide what the programs keep. With
+# what it notes about each block that is at most SANITIZER_KEEPS_MB.
+QUARANTINE_MB = 16
+SANITIZER_KEEPS_MB = 64
 MEMORY_MAY_GROW_MB = 16
 
 
@@ -43,6 +45,20 @@ class Counts:
 
     def same(self, other: Counts) -> bool:
         return dataclasses.replace(self, memory_mb={}) == dataclasses.replace(other, memory_mb={})
+
+
+@pytest.fixture(scope="module")
+def server(build: Build) -> Iterator[Service]:
+    service = Service(build)
+    service.asan_options = f"quarantine_size_mb={QUARANTINE_MB}"
+    with running(service):
+        yield service
+
+
+@pytest.fixture(scope="module")
+def client(server: Service) -> Iterator[httpx.Client]:
+    with new_client(server, Authorization=f"Bearer {server.key}") as http:
+        yield http
 
 
 def descriptors(process: Process) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import create_sandbox, new_client
-from service import Build, Service, processes_in_group, wait_until
+from service import Build, Service, processes_in_group, running, wait_until
 from sse import Event, read_events
 
 SERVING_AGAIN_SECONDS = 5
@@ -37,18 +37,8 @@ for i in itertools.count():
 
 @pytest.fixture(scope="module")
 def service(build: Build) -> Iterator[Service]:
-    service = Service(build)
-    try:
-        service.start()
+    with running(Service(build)) as service:
         yield service
-        code = service.stop()
-    finally:
-        service.stop()
-        left, reports = service.leftovers(), service.sanitizer_reports()
-        service.kill_rest()
-        service.remove()
-    assert (code, left, reports) == (0, [], []), service.log
-    service.log.unlink()
 
 
 @pytest.fixture(scope="module")
@@ -220,9 +210,7 @@ def kept_note(run: dict[str, Any]) -> int:
 
 
 def test_an_orderly_stop_still_ends_everything(build: Build) -> None:
-    service = Service(build)
-    try:
-        service.start()
+    with running(Service(build)) as service:
         with new_client(service, Authorization=f"Bearer {service.key}") as client:
             run_id = begin(client, create_sandbox(client)["id"], COUNTING.format(lines=1000, pause=0.1))
             wait_for_output(client, run_id, "0\n")
@@ -233,8 +221,3 @@ def test_an_orderly_stop_still_ends_everything(build: Build) -> None:
         service.serve()
         with new_client(service, Authorization=f"Bearer {service.key}") as client:
             assert record(client, run_id)["end_reason"] == "cancelled"
-        assert service.stop() == 0
-    finally:
-        service.kill_rest()
-        service.remove()
-    service.log.unlink()

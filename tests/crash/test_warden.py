@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import create_sandbox, new_client
-from service import Build, Service, processes_in_group, wait_until
+from service import Build, Service, processes_in_group, running, wait_until
 
 SERVING_AGAIN_SECONDS = 5
 LINES = 60
@@ -95,16 +95,9 @@ def test_what_dies_without_a_warden_is_heard_of(server: Service, client: httpx.C
 @pytest.fixture(scope="module")
 def own(build: Build) -> Iterator[Service]:
     """A service of this module's, prepared and not running."""
-    service = Service(build)
-    try:
-        service.start()
+    with running(Service(build)) as service:
         assert service.stop() == 0
         yield service
-        assert service.sanitizer_reports() == []
-    finally:
-        service.kill_rest()
-        service.remove()
-    service.log.unlink()
 
 
 def test_a_killed_supervisor_takes_its_programs_with_it_but_no_sandbox(own: Service) -> None:

@@ -22,6 +22,7 @@
 #include "base/ids.h"
 #include "base/limits.h"
 #include "base/time.h"
+#include "os/process_table.h"
 #include "os/socket.h"
 
 namespace cloister::agent {
@@ -150,7 +151,8 @@ class AgentTest : public testing::Test {
     }
 
     void TearDown() override {
-        for (const pid_t pid : descendants_of(agent_)) ::kill(pid, SIGKILL);
+        for (const pid_t pid : os::descendants_in(os::read_process_table(), agent_))
+            ::kill(pid, SIGKILL);
         ::kill(agent_, SIGKILL);
         ::waitpid(agent_, nullptr, 0);
         fs::remove_all(directory_);
@@ -430,7 +432,7 @@ TEST_F(AgentTest, ATimeoutEndsWhatDoesNotListen) {
                   "not_found");
     }
     // The shell of its own session is gone too; the agent's helper for files stays.
-    EXPECT_LE(descendants_of(agent_).size(), 1U);
+    EXPECT_LE(os::descendants_in(os::read_process_table(), agent_).size(), 1U);
 }
 
 TEST_F(AgentTest, ATimeoutEndsWhatTheRunStartedAndNothingElse) {
@@ -980,7 +982,7 @@ TEST_F(AgentTest, FileErrorsSayWhatToDo) {
 TEST_F(AgentTest, AFileHelperThatWasKilledOrStoppedIsReplaced) {
     const std::string context = prepare();
     for (const int signal : {SIGKILL, SIGSTOP}) {
-        for (const pid_t pid : descendants_of(agent_)) {
+        for (const pid_t pid : os::descendants_in(os::read_process_table(), agent_)) {
             const auto name = os::read_file(fmt::format("/proc/{}/comm", pid), 100);
             if (name && !name->starts_with("python")) ::kill(pid, signal);
         }

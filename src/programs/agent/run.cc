@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "os/process_table.h"
 #include "programs/agent/user_pipe.h"
 
 namespace cloister::agent {
@@ -137,7 +138,7 @@ Result<void> Run::begin() {
     before_ = meter_.begin();
     files_since_ = file_clock_now();
     started_ms_ = steady_ms();
-    started_ticks_ = ticks_since_boot();
+    started_ticks_ = os::clock_ticks_since_boot();
     if (op_.cpu_time_ms > 0) next_cpu_look_ms_ = started_ms_ + limits::kCpuTimeLookMs;
     kernel_.set_listener(this);
     event(fmt::format(R"({{"event":"started","at_ms":{}}})", unix_ms()));

@@ -1,8 +1,6 @@
 #include "programs/agent/user_process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -10,16 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
-#include <ctime>
-#include <map>
-#include <memory>
 #include <set>
-#include <sstream>
 
 #include "os/privileges.h"
+#include "os/process_table.h"
 
 namespace cloister::agent {
 namespace {
@@ -66,67 +60,21 @@ bool arrange_fds(const std::vector<const os::Fd*>& fds, int first_high, std::vec
     return true;
 }
 
-struct ProcessFacts {
-    pid_t parent = 0;
-    uint64_t started = 0;  // in ticks since the boot
-};
-using ProcessTable = std::map<pid_t, ProcessFacts>;
-
-// From the text of /proc/PID/stat: "PID (NAME) STATE PARENT …", where the name may hold anything.
-// The time of the start is the 22nd field.
-ProcessFacts facts_in(std::string_view stat) {
-    const size_t name_end = stat.rfind(')');
-    if (name_end == std::string_view::npos) return {};
-    std::istringstream fields{std::string(stat.substr(name_end + 1))};
-    std::string skipped;
-    ProcessFacts facts;
-    fields >> skipped >> facts.parent;
-    for (int field = 5; field < 22; ++field) fields >> skipped;
-    fields >> facts.started;
-    return facts;
-}
-
-ProcessTable all_processes() {
-    ProcessTable table;
-    const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);
-    if (!proc) return table;
-    while (const dirent* entry = ::readdir(proc.get())) {
-        const std::string_view name = entry->d_name;
-        pid_t pid = 0;
-        const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
-        if (parsed.ptr != name.data() + name.size()) continue;
-        const auto stat = os::read_file(fmt::format("/proc/{}/stat", pid), 4096);
-        if (stat) table[pid] = facts_in(*stat);
-    }
-    return table;
-}
-
 Result<pid_t> fork_child() {
     const pid_t pid = ::fork();
     if (pid < 0) return last_os_failure("forking in the agent");
     return pid;
 }
 
-bool leads_to(const ProcessTable& table, pid_t pid, pid_t ancestor) {
-    // Bounded: pids may have been reused while the table was read, so it may hold a circle.
-    for (size_t steps = 0; steps <= table.size(); ++steps) {
-        const auto found = table.find(pid);
-        if (found == table.end()) return false;
-        pid = found->second.parent;
-        if (pid == ancestor) return true;
-    }
-    return false;
-}
-
 // SIGKILL for the processes that `chosen` names. They are stopped first: a process that is killed
 // makes room for another one, so that a fork bomb under its limit would outrun us.
-void kill_chosen(const std::function<bool(const ProcessTable&, pid_t)>& chosen) {
+void kill_chosen(const std::function<bool(const os::ProcessTable&, pid_t)>& chosen) {
     std::set<pid_t> stopped;
     size_t before = 0;
     int round = 0;
     do {
         before = stopped.size();
-        const ProcessTable table = all_processes();
+        const os::ProcessTable table = os::read_process_table();
         for (const auto& [pid, facts] : table) {
             if (chosen(table, pid) && stopped.insert(pid).second) ::kill(pid, SIGSTOP);
         }
@@ -136,28 +84,12 @@ void kill_chosen(const std::function<bool(const ProcessTable&, pid_t)>& chosen) 
 
 }  // namespace
 
-std::vector<pid_t> descendants_of(pid_t ancestor) {
-    const ProcessTable table = all_processes();
-    std::vector<pid_t> found;
-    for (const auto& [pid, facts] : table) {
-        if (leads_to(table, pid, ancestor)) found.push_back(pid);
-    }
-    return found;
-}
-
-uint64_t ticks_since_boot() {
-    timespec now{};
-    ::clock_gettime(CLOCK_BOOTTIME, &now);
-    const auto per_second = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
-    return static_cast<uint64_t>(now.tv_sec) * per_second +
-           static_cast<uint64_t>(now.tv_nsec) * per_second / 1'000'000'000;
-}
-
 void kill_family(pid_t leader) {
     // Stopped first, and killed last: its children would lose their ancestor with it.
     ::kill(leader, SIGSTOP);
-    kill_chosen(
-        [leader](const ProcessTable& table, pid_t pid) { return leads_to(table, pid, leader); });
+    kill_chosen([leader](const os::ProcessTable& table, pid_t pid) {
+        return os::descends(table, pid, leader);
+    });
     ::kill(-leader, SIGKILL);
     ::kill(leader, SIGKILL);
 }
@@ -166,13 +98,13 @@ void kill_started_since(uint64_t since_ticks, pid_t leader, const std::vector<pi
     // All of the sandbox's processes descend from the agent, its first process: orphans become its
     // children.
     const pid_t agent = ::getpid();
-    const auto of_another = [&others](const ProcessTable& table, pid_t pid) {
+    const auto of_another = [&others](const os::ProcessTable& table, pid_t pid) {
         return std::ranges::any_of(
-            others, [&](pid_t other) { return pid == other || leads_to(table, pid, other); });
+            others, [&](pid_t other) { return pid == other || os::descends(table, pid, other); });
     };
-    kill_chosen([&](const ProcessTable& table, pid_t pid) {
-        return table.at(pid).started >= since_ticks && pid != leader &&
-               leads_to(table, pid, agent) && !of_another(table, pid);
+    kill_chosen([&](const os::ProcessTable& table, pid_t pid) {
+        return table.at(pid).started_ticks >= since_ticks && pid != leader &&
+               os::descends(table, pid, agent) && !of_another(table, pid);
     });
 }
 
@@ -182,8 +114,9 @@ void kill_everything() {
         ::kill(-1, SIGKILL);  // one call, which no fork outruns
     } else {
         // Not the first process of its namespace, as in tests: -1 would be the whole machine.
-        kill_chosen(
-            [agent](const ProcessTable& table, pid_t pid) { return leads_to(table, pid, agent); });
+        kill_chosen([agent](const os::ProcessTable& table, pid_t pid) {
+            return os::descends(table, pid, agent);
+        });
     }
 }
 

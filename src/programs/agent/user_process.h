@@ -48,10 +48,6 @@ class UserProcesses {
     const Birth& birth_;
 };
 
-// Now, as the kernel counts when processes start.
-uint64_t ticks_since_boot();
-// The processes that descend from `ancestor`, itself left out.
-std::vector<pid_t> descendants_of(pid_t ancestor);
 // SIGKILL for `leader`, its process group, and all that descend from it, also in other sessions. A
 // daemon that forked away has lost its ancestors, and lives on.
 void kill_family(pid_t leader);
