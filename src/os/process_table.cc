@@ -72,12 +72,20 @@ std::vector<pid_t> descendants_in(const ProcessTable& table, pid_t ancestor) {
     return found;
 }
 
-uint64_t clock_ticks_since_boot() {
+bool BirthMark::is_before(pid_t pid, const ProcessFacts& facts) const {
+    if (facts.started_ticks != ticks) return facts.started_ticks > ticks;
+    return pid > last_pid;
+}
+
+BirthMark mark_births() {
     timespec now{};
     ::clock_gettime(CLOCK_BOOTTIME, &now);
     const auto per_second = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
-    return static_cast<uint64_t>(now.tv_sec) * per_second +
-           static_cast<uint64_t>(now.tv_nsec) * per_second / 1'000'000'000;
+    BirthMark mark{.ticks = static_cast<uint64_t>(now.tv_sec) * per_second +
+                            static_cast<uint64_t>(now.tv_nsec) * per_second / 1'000'000'000};
+    const auto text = read_file("/proc/sys/kernel/ns_last_pid", kStatMax);
+    if (text) std::from_chars(text->data(), text->data() + text->size(), mark.last_pid);
+    return mark;
 }
 
 }  // namespace cloister::os

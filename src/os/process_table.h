@@ -24,7 +24,13 @@ ProcessFacts process_facts_in(std::string_view stat);
 bool descends(const ProcessTable& table, pid_t pid, pid_t ancestor);
 // Those that descend from `ancestor`, itself left out.
 std::vector<pid_t> descendants_in(const ProcessTable& table, pid_t ancestor);
-// Now, as the kernel counts when processes start.
-uint64_t clock_ticks_since_boot();
+// A moment, to tell what was started after it. The kernel tells when a process was started in ticks
+// of 10 ms; within one tick the numbers tell, which rise (unless they begin anew in that tick).
+struct BirthMark {
+    uint64_t ticks = 0;  // since the boot
+    pid_t last_pid = 0;  // 0: the kernel does not tell
+    bool is_before(pid_t pid, const ProcessFacts& facts) const;
+};
+BirthMark mark_births();
 
 }  // namespace cloister::os

@@ -29,7 +29,7 @@ TEST(ProcessTable, HoldsNothingOfNonsense) {
 }
 
 TEST(ProcessTable, KnowsAFamily) {
-    const uint64_t before = clock_ticks_since_boot();
+    const BirthMark before = mark_births();
     Pipe ready = make_pipe().value();
     const pid_t child = ::fork();
     if (child == 0) {
@@ -48,8 +48,11 @@ TEST(ProcessTable, KnowsAFamily) {
     EXPECT_EQ(descendants_in(table, child), std::vector<pid_t>{grandchild});
     EXPECT_TRUE(descendants_in(table, grandchild).empty());
     EXPECT_EQ(table.at(child).session, ::getsid(0));
-    EXPECT_GE(table.at(child).started_ticks, before);
-    EXPECT_LE(table.at(child).started_ticks, clock_ticks_since_boot());
+    const BirthMark after = mark_births();
+    for (const pid_t pid : {child, grandchild}) {
+        EXPECT_TRUE(before.is_before(pid, table.at(pid)));
+        EXPECT_FALSE(after.is_before(pid, table.at(pid)));
+    }
 
     ::kill(grandchild, SIGKILL);
     ::kill(child, SIGKILL);

@@ -138,7 +138,7 @@ Result<void> Run::begin() {
     before_ = meter_.begin();
     files_since_ = file_clock_now();
     started_ms_ = steady_ms();
-    started_ticks_ = os::clock_ticks_since_boot();
+    born_after_ = os::mark_births();
     if (op_.cpu_time_ms > 0) next_cpu_look_ms_ = started_ms_ + limits::kCpuTimeLookMs;
     kernel_.set_listener(this);
     event(fmt::format(R"({{"event":"started","at_ms":{}}})", unix_ms()));
@@ -337,7 +337,7 @@ void Run::kill_if_due(int64_t now_ms) {
 }
 
 void Run::kill_what_it_started() const {
-    kill_started_since(started_ticks_, kernel_.pid(),
+    kill_started_since(born_after_, kernel_.pid(),
                        other_families ? other_families() : std::vector<pid_t>());
 }
 

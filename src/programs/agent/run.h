@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "os/process_table.h"
 #include "programs/agent/file_helper.h"
 #include "programs/agent/kernel.h"
 #include "programs/agent/operations.h"
@@ -95,7 +96,7 @@ class Run : public KernelListener {
     timespec files_since_{};
     int64_t started_ms_ = 0;
     int64_t next_cpu_look_ms_ = INT64_MAX;  // of a run with a limit on CPU time
-    uint64_t started_ticks_ = 0;
+    os::BirthMark born_after_;
     int64_t execution_count_ = 0;
 
     bool busy_ = false;  // the driver has begun: from now on an interrupt reaches the code

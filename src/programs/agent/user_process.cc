@@ -13,7 +13,6 @@
 #include <set>
 
 #include "os/privileges.h"
-#include "os/process_table.h"
 
 namespace cloister::agent {
 namespace {
@@ -94,7 +93,7 @@ void kill_family(pid_t leader) {
     ::kill(leader, SIGKILL);
 }
 
-void kill_started_since(uint64_t since_ticks, pid_t leader, const std::vector<pid_t>& others) {
+void kill_started_since(const os::BirthMark& mark, pid_t leader, const std::vector<pid_t>& others) {
     // All of the sandbox's processes descend from the agent, its first process: orphans become its
     // children.
     const pid_t agent = ::getpid();
@@ -103,7 +102,7 @@ void kill_started_since(uint64_t since_ticks, pid_t leader, const std::vector<pi
             others, [&](pid_t other) { return pid == other || os::descends(table, pid, other); });
     };
     kill_chosen([&](const os::ProcessTable& table, pid_t pid) {
-        return table.at(pid).started_ticks >= since_ticks && pid != leader &&
+        return mark.is_before(pid, table.at(pid)) && pid != leader &&
                os::descends(table, pid, agent) && !of_another(table, pid);
     });
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "os/process_table.h"
 #include "programs/agent/birth_record.h"
 
 namespace cloister::agent {
@@ -51,9 +52,9 @@ class UserProcesses {
 // SIGKILL for `leader`, its process group, and all that descend from it, also in other sessions. A
 // daemon that forked away has lost its ancestors, and lives on.
 void kill_family(pid_t leader);
-// SIGKILL for whatever was started in the sandbox at `since_ticks` or later, daemons that forked
-// away included; only `leader` itself, and the families of `others`, live on.
-void kill_started_since(uint64_t since_ticks, pid_t leader, const std::vector<pid_t>& others);
+// SIGKILL for whatever was started in the sandbox after `mark`, daemons that forked away included;
+// only `leader` itself, and the families of `others`, live on.
+void kill_started_since(const os::BirthMark& mark, pid_t leader, const std::vector<pid_t>& others);
 // SIGKILL for every process of the sandbox but the agent.
 void kill_everything();
 

@@ -7,14 +7,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <csignal>
 #include <cstring>
-#include <thread>
 
 #include "base/time.h"
 #include "base/utf8.h"
-#include "os/process_table.h"
 #include "programs/shell/bash.h"
 #include "programs/shell/leftovers.h"
 #include "programs/shell/program_file.h"
@@ -89,11 +86,6 @@ Result<void> Driver::open(const std::string& scripts) {
     shell_ = TRY(Shell::start(bash_, scripts));
     signals_ = TRY(os::make_signal_fd({SIGINT, SIGCHLD}));
     null_ = TRY(os::open_file("/dev/null", O_RDONLY));
-    // What a run has started is told from the shell by the clock tick of its birth.
-    const uint64_t born = os::clock_ticks_since_boot();
-    while (os::clock_ticks_since_boot() == born) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
     return {};
 }
 
@@ -136,7 +128,7 @@ void Driver::reap() {
     }
 }
 
-std::optional<int> Driver::follow(uint64_t since_ticks) {
+std::optional<int> Driver::follow(const os::BirthMark& mark) {
     int64_t push_at = kForEver;
     for (;;) {
         const bool ended = shell_end_.has_value();  // before the look: it answers, then it ends
@@ -146,7 +138,7 @@ std::optional<int> Driver::follow(uint64_t since_ticks) {
         if (event == Event::Interrupt) push_at = std::min(push_at, steady_ms() + kPatienceMs);
         if (steady_ms() < push_at) continue;
         push_at = steady_ms() + kPushEveryMs;
-        kill_started(shell_->pid(), since_ticks);
+        kill_started(shell_->pid(), mark);
         if (!shell_->is_changing()) ::kill(shell_->pid(), SIGINT);
     }
 }
@@ -171,12 +163,12 @@ Result<void> Driver::execute(const Request& request) {
         file.emplace(TRY(ProgramFile::find_or_make(names_of_program(request), request.code)));
     }
     take_stdin(request.stdin_fd.open() ? request.stdin_fd : null_);
-    const uint64_t since = os::clock_ticks_since_boot();
+    const os::BirthMark mark = os::mark_births();
     const ChildWatch children(shell_->pid());
     TRY_OK(shell_->begin(order_for(request, count_, file ? file->path() : "")));
     TRY_OK(channel_.send("status", {{"execution_state", "busy"}}));
-    const std::optional<int> status = follow(since);
-    if (children.saw_any()) drain(shell_->pid(), since, kDrainMs);
+    const std::optional<int> status = follow(mark);
+    if (children.saw_any()) drain(shell_->pid(), mark, kDrainMs);
     take_stdin(null_);
     if (!status && shell_end_->signal != 0) return {};  // our own end will say so
     if (status == kBadUsage) TRY_OK(report_syntax(request.code));

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "os/process.h"
+#include "os/process_table.h"
 #include "programs/shell/channel.h"
 #include "programs/shell/request.h"
 #include "programs/shell/shell.h"
@@ -35,7 +36,7 @@ class Driver {
     Result<void> execute(const Request& request);
     std::optional<std::string> enter_directory(const Request& request);
     // Waits for the run's end; nullopt: the shell has ended without an answer.
-    std::optional<int> follow(uint64_t since_ticks);
+    std::optional<int> follow(const os::BirthMark& mark);
     Result<void> report(std::string_view name, std::string_view value,
                         const std::vector<std::string>& traceback, int64_t line);
     Result<void> report_syntax(std::string_view code);

@@ -256,10 +256,12 @@ TEST_F(ShellDriverTest, AnInterruptKeepsTheState) {
     for (const char* code : {"echo go; sleep 30", "echo go; while :; do :; done",
                              "f() { local x=inner; while :; do sleep 0.01; done; }; echo go; if f; "
                              "then :; fi; echo no",
-                             "echo go; read -r x < <(sleep 30)"}) {
+                             "echo go; read -r y < <(sleep 30)", "echo go; sleep 30 || :",
+                             // Between two commands: what comes next is killed.
+                             "echo go; read -r < <(sleep 30) || :; sleep 30"}) {
         const Seen seen = interrupted(code);
         EXPECT_EQ(seen.code(), 130) << code;
-        EXPECT_EQ(run("echo $x").out, "kept\n") << code;
+        EXPECT_EQ(run("echo $x; [[ $- != *e* ]] || echo errexit").out, "kept\n") << code;
     }
 }
 

@@ -37,12 +37,12 @@ bool has_our_output(pid_t pid) {
     return false;
 }
 
-bool is_output_held(pid_t shell, uint64_t since_ticks) {
+bool is_output_held(pid_t shell, const os::BirthMark& mark) {
     const pid_t session = ::getsid(0), self = ::getpid();
     return std::ranges::any_of(os::read_process_table(), [&](const auto& entry) {
         const auto& [pid, facts] = entry;
         return pid != shell && pid != self && facts.session == session &&
-               facts.started_ticks >= since_ticks && has_our_output(pid);
+               mark.is_before(pid, facts) && has_our_output(pid);
     });
 }
 
@@ -63,17 +63,17 @@ bool ChildWatch::saw_any() const {
     return !children || !children->empty() || faults() != faults_;
 }
 
-void kill_started(pid_t shell, uint64_t since_ticks) {
+void kill_started(pid_t shell, const os::BirthMark& mark) {
     const os::ProcessTable table = os::read_process_table();
     for (const pid_t pid : os::descendants_in(table, shell)) {
-        if (table.at(pid).started_ticks >= since_ticks) ::kill(pid, SIGKILL);
+        if (mark.is_before(pid, table.at(pid))) ::kill(pid, SIGKILL);
     }
 }
 
-void drain(pid_t shell, uint64_t since_ticks, int64_t most_ms) {
+void drain(pid_t shell, const os::BirthMark& mark, int64_t most_ms) {
     const int64_t end = steady_ms() + most_ms;
     int64_t pause = kFirstPauseMs;
-    while (is_output_held(shell, since_ticks) && steady_ms() < end) {
+    while (is_output_held(shell, mark) && steady_ms() < end) {
         std::this_thread::sleep_for(std::chrono::milliseconds(pause));
         pause = std::min(2 * pause, kLongestPauseMs);
     }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "os/process_table.h"
+
 namespace cloister::shell {
 
 // Whether a shell has had children since a moment, or has some now. Cheaper than looking at all
@@ -22,12 +24,12 @@ class ChildWatch {
     std::string faults_;
 };
 
-// SIGKILL for all that descends from `shell` and was started at `since_ticks` or later.
-void kill_started(pid_t shell, uint64_t since_ticks);
+// SIGKILL for all that descends from `shell` and was started after `mark`.
+void kill_started(pid_t shell, const os::BirthMark& mark);
 
-// Waits until no process of our session that was started at `since_ticks` or later has our stdout
+// Waits until no process of our session that was started after `mark` has our stdout
 // or stderr any more, the shell left out; at most `most_ms`. So the last words of `> >(filter)` and
 // of a quick program in the background still belong to their run.
-void drain(pid_t shell, uint64_t since_ticks, int64_t most_ms);
+void drain(pid_t shell, const os::BirthMark& mark, int64_t most_ms);
 
 }  // namespace cloister::shell
