@@ -77,6 +77,7 @@ inline constexpr size_t kInlineOutputMax =
 inline constexpr size_t kDisplayMax = 8 * kMiB;
 inline constexpr size_t kRunEventsMax = 4 * kMiB;  // events kept for readers that come back
 inline constexpr size_t kRunQueueMax = 64;         // runs that wait for one context
+inline constexpr int64_t kMetricsEveryMs = 1'000;  // between the `metrics` events of a run
 inline constexpr size_t kContextsMax = 128;        // of one sandbox
 inline constexpr int64_t kContextStartTimeoutMs = 60'000;
 inline constexpr size_t kFinishedRunsInMemory = 256;  // older ones are answered from the database

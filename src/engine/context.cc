@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/ids.h"
 #include "base/time.h"
 #include "engine/files.h"
 #include "engine/sandbox.h"
+#include "engine/string_map.h"
 
 namespace cloister::engine {
 namespace {
@@ -20,12 +20,6 @@ constexpr std::chrono::milliseconds kStopPause{20};
 constexpr int kStopTries = 100;
 // One read may bring thousands of tiny frames: others have their turn in between.
 constexpr int kFramesPerTurn = 64;
-
-json::object env_json(const StringMap& env) {
-    json::object out;
-    for (const auto& [name, value] : env) out[name] = value;
-    return out;
-}
 
 json::object run_request(const std::string& context, const std::string& forget, Run& run) {
     const RunSpec& spec = run.spec();
@@ -39,11 +33,12 @@ json::object run_request(const std::string& context, const std::string& forget, 
                      {"artifacts", true}};
     if (spec.filename) out["filename"] = *spec.filename;
     if (!spec.argv.empty()) out["argv"] = json::array(spec.argv.begin(), spec.argv.end());
-    if (!spec.env.empty()) out["env"] = env_json(spec.env);
+    if (!spec.env.empty()) out["env"] = map_json(spec.env);
     if (spec.cwd) out["cwd"] = *spec.cwd;
     if (spec.cpu_time_ms > 0) out["cpu_time_ms"] = spec.cpu_time_ms;
     if (spec.narrowed.memory_max > 0) out["memory_max"] = spec.narrowed.memory_max;
     if (spec.narrowed.pids_max > 0) out["pids_max"] = spec.narrowed.pids_max;
+    if (spec.metrics) out["metrics_ms"] = limits::kMetricsEveryMs;
     if (!forget.empty()) out["forget"] = forget;
     return out;
 }
@@ -62,13 +57,38 @@ bool connection_broke(const Error& error) {
     return error.kind == ErrorKind::Unavailable || error.kind == ErrorKind::Cancelled;
 }
 
+Error sandbox_gone() {
+    return make_error(ErrorKind::Unavailable, "the sandbox of this context is gone");
+}
+
+Error deleted_context() {
+    return make_error(ErrorKind::FailedPrecondition, "its context was deleted");
+}
+
 }  // namespace
 
-Context::Context(std::weak_ptr<Sandbox> sandbox, std::string language)
-    : Context(std::move(sandbox), std::move(language), new_id()) {}
+std::string_view to_string(ContextState state) {
+    switch (state) {
+        case ContextState::Stopped:
+            return "stopped";
+        case ContextState::Starting:
+            return "starting";
+        case ContextState::Idle:
+            return "idle";
+        case ContextState::Busy:
+            return "busy";
+    }
+    return "stopped";
+}
 
-Context::Context(std::weak_ptr<Sandbox> sandbox, std::string language, std::string id)
-    : id_(std::move(id)), language_(std::move(language)), sandbox_(std::move(sandbox)) {}
+Context::Context(std::weak_ptr<Sandbox> sandbox, Name name, ContextSpec spec)
+    : name_(std::move(name)), spec_(std::move(spec)), sandbox_(std::move(sandbox)) {}
+
+ContextState Context::state() const {
+    if (starting_ || start_asked_) return ContextState::Starting;
+    if (active_) return ContextState::Busy;
+    return interpreter_ == Interpreter::Ready ? ContextState::Idle : ContextState::Stopped;
+}
 
 void Context::set_ready(std::string started_as) {
     interpreter_ = Interpreter::Ready;
@@ -85,17 +105,32 @@ Result<void> Context::check_room() const {
 
 void Context::submit(std::shared_ptr<Run> run) {
     queue_.push_back(std::move(run));
+    number_queue();
+    wake_up();
+}
+
+void Context::wake_up() {
     const std::shared_ptr<Sandbox> sandbox = sandbox_.lock();
     if (working_ || !sandbox) return;
     working_ = true;
     spawn(work(shared_from_this(), sandbox));
 }
 
+void Context::number_queue() {
+    for (size_t i = 0; i < queue_.size(); ++i) queue_[i]->set_queue_position(i + 1);
+}
+
 Task<void> Context::work(std::shared_ptr<Context> self, std::shared_ptr<Sandbox> sandbox) {
     const Sandbox::Use use(sandbox);
-    while (!self->queue_.empty()) {
+    while (self->start_asked_ || !self->queue_.empty()) {
+        if (self->start_asked_) {
+            (void)co_await self->launch(*sandbox);  // those who wait for it are told
+            continue;
+        }
         self->active_ = std::move(self->queue_.front());
         self->queue_.pop_front();
+        self->active_->set_queue_position(0);
+        self->number_queue();
         const std::shared_ptr<Run> run = self->active_;
         co_await self->execute(sandbox, run);
         self->active_.reset();
@@ -200,29 +235,87 @@ Task<Result<void>> Context::write_files(Sandbox& sandbox, Run& run) {
 
 Task<Result<void>> Context::prepare(Sandbox& sandbox, Run& run) {
     const int64_t begun = steady_ms();
-    if (interpreter_ == Interpreter::Lost) {
-        const auto deleted = co_await call_agent(sandbox.agent_socket(),
-                                                 {{"op", "context.delete"}, {"context", id_}});
-        if (!deleted) co_return deleted.error();
-    }
-    const auto answer =
-        co_await call_agent(sandbox.agent_socket(), {{"op", "context.prepare"},
-                                                     {"context", id_},
-                                                     {"language", language_},
-                                                     {"cwd", "/home/user"},
-                                                     {"env", env_json(sandbox.spec().env)}});
-    if (!answer && connection_broke(answer.error())) co_return answer.error();
-    if (!answer) {
+    const Result<void> launched = co_await launch(sandbox);
+    run.add_start_ms(steady_ms() - begun);
+    if (launched || connection_broke(launched.error())) co_return launched;
+    if (removed_) {
+        run.end(EndReason::Cancelled, "its context was deleted");
+    } else {
         run.end(EndReason::KernelDied,
-                "the interpreter could not be started: " + answer.error().message);
-        co_return Result<void>{};
+                "the interpreter could not be started: " + launched.error().message);
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Context::launch(Sandbox& sandbox) {
+    start_asked_ = false;
+    starting_ = true;
+    set_guard(limits::kContextStartTimeoutMs);
+    launched_ = co_await ask_for_interpreter(sandbox);
+    if (!active_) guard_at_ = INT64_MAX;
+    starting_ = false;
+    launch_signal_.notify_all();
+    co_return launched_;
+}
+
+Task<Result<void>> Context::ask_for_interpreter(Sandbox& sandbox) {
+    if (interpreter_ == Interpreter::Ready) co_return Result<void>{};
+    if (interpreter_ == Interpreter::Lost) {
+        const Result<void> deleted = co_await delete_interpreter(sandbox);
+        if (!deleted) co_return deleted;
+    }
+    if (removed_) co_return deleted_context();
+    StringMap env = spec_.env;
+    env.insert(sandbox.spec().env.begin(), sandbox.spec().env.end());
+    const auto answer = co_await call_agent(sandbox.agent_socket(), {{"op", "context.prepare"},
+                                                                     {"context", id()},
+                                                                     {"language", spec_.language},
+                                                                     {"cwd", spec_.cwd},
+                                                                     {"env", map_json(env)}});
+    if (!answer) co_return answer.error();
+    if (removed_) {  // meanwhile: nobody else would end it
+        (void)co_await delete_interpreter(sandbox);
+        co_return deleted_context();
     }
     interpreter_ = Interpreter::Ready;
     const json::value* how = answer->if_contains("started");
     const bool forked = how != nullptr && how->is_string() && how->as_string() == "forked";
     started_as_ = forked ? "forked" : "plain";
-    run.add_start_ms(steady_ms() - begun);
     co_return Result<void>{};
+}
+
+Task<Result<void>> Context::delete_interpreter(const Sandbox& sandbox) {
+    const auto deleted =
+        co_await call_agent(sandbox.agent_socket(), {{"op", "context.delete"}, {"context", id()}});
+    if (!deleted) co_return deleted.error();
+    interpreter_ = Interpreter::None;
+    started_as_.clear();
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Context::start_interpreter(std::shared_ptr<Context> self) {
+    self->start_asked_ = true;
+    self->wake_up();
+    while (self->start_asked_ || self->starting_) co_await self->launch_signal_.wait();
+    co_return self->launched_;
+}
+
+Task<Result<void>> Context::restart(std::shared_ptr<Context> self) {
+    const std::shared_ptr<Sandbox> sandbox = self->sandbox_.lock();
+    if (!sandbox) co_return sandbox_gone();
+    if (!self->starting_) {  // else it is a new one already
+        const Result<void> deleted = co_await self->delete_interpreter(*sandbox);
+        if (!deleted) co_return deleted;
+    }
+    co_return co_await start_interpreter(self);
+}
+
+Task<Result<void>> Context::remove(std::shared_ptr<Context> self) {
+    self->removed_ = true;
+    self->end_queued(EndReason::Cancelled, "its context was deleted");
+    const std::shared_ptr<Sandbox> sandbox = self->sandbox_.lock();
+    if (!sandbox) co_return sandbox_gone();
+    co_return co_await self->delete_interpreter(*sandbox);
 }
 
 // Sends the run and waits for its first event. An interpreter that died between two runs is
@@ -236,7 +329,7 @@ Task<Result<void>> Context::start(Sandbox& sandbox, Run& run) {
         set_guard(run.spec().timeout_ms);
         run.set_started_as(started_as_);
         Result<void> sent = co_await connection->send(
-            FrameKind::Json, json::serialize(run_request(id_, forget_, run)));
+            FrameKind::Json, json::serialize(run_request(id(), forget_, run)));
         if (!sent) co_return sent;
         Result<void> begun = co_await first_event(run);
         const bool missing = !begun && begun.error().kind == ErrorKind::NotFound;
@@ -291,6 +384,7 @@ Task<void> Context::stop(std::shared_ptr<Context> self, std::shared_ptr<Run> run
     const auto waiting = std::ranges::find(self->queue_, run);
     if (waiting != self->queue_.end()) {
         self->queue_.erase(waiting);
+        self->number_queue();
         run->end(reason, "the run was stopped before it began");
         co_return;
     }

@@ -1,9 +1,9 @@
 // Context: a live interpreter in a sandbox, and the queue of runs before it: one run at a time, in
 // order.
 //
-// The interpreter is started for the first run, and again for the first run after it was lost.
-// Threading: the loop's thread; the coroutine that works through the queue keeps the context and
-// its sandbox alive.
+// The interpreter is started when that is asked for, else for the first run, and again for the
+// first run after it was lost. Threading: the loop's thread; the coroutine that works through the
+// queue keeps the context and its sandbox alive.
 #pragma once
 
 #include <deque>
@@ -18,13 +18,40 @@ namespace cloister::engine {
 
 class Sandbox;
 
+// What an interpreter is to be.
+struct ContextSpec {
+    std::string language = "python";
+    std::string cwd = "/home/user";  // where it begins
+    StringMap env;                   // beside that of the sandbox, and before it
+    // Default: for runs that name no context.
+    enum class Origin { Asked, Default } origin = Origin::Asked;
+};
+
+enum class ContextState {
+    Stopped,   // has no interpreter: the next run starts one
+    Starting,  // its interpreter is being started
+    Idle,
+    Busy,  // a run has its interpreter
+};
+std::string_view to_string(ContextState state);
+
 class Context : public std::enable_shared_from_this<Context> {
   public:
-    Context(std::weak_ptr<Sandbox> sandbox, std::string language);
-    // One of a former server.
-    Context(std::weak_ptr<Sandbox> sandbox, std::string language, std::string id);
+    struct Name {
+        std::string id;
+        int64_t created_ms = 0;
+    };
+    Context(std::weak_ptr<Sandbox> sandbox, Name name, ContextSpec spec);
 
-    const std::string& id() const { return id_; }
+    const std::string& id() const { return name_.id; }
+    const ContextSpec& spec() const { return spec_; }
+    int64_t created_ms() const { return name_.created_ms; }
+    ContextState state() const;
+    // How its interpreter came to life; empty if it has none.
+    const std::string& started_as() const { return started_as_; }
+    size_t queued() const { return queue_.size(); }
+    // The run that has the interpreter now, or null.
+    const std::shared_ptr<Run>& active() const { return active_; }
     // Its interpreter lives already.
     void set_ready(std::string started_as);
     // ResourceExhausted if limits::kRunQueueMax runs wait already.
@@ -34,6 +61,14 @@ class Context : public std::enable_shared_from_this<Context> {
     // interrupted.
     static Task<void> stop(std::shared_ptr<Context> self, std::shared_ptr<Run> run,
                            EndReason reason);
+    // Starts the interpreter if there is none; answers when it is ready for a run. Errors: why it
+    // does not start.
+    static Task<Result<void>> start_interpreter(std::shared_ptr<Context> self);
+    // Ends the interpreter, and its run (`cancelled`), and starts a new one; the runs that wait go
+    // on in that.
+    static Task<Result<void>> restart(std::shared_ptr<Context> self);
+    // Ends all of its runs (`cancelled`), and the interpreter.
+    static Task<Result<void>> remove(std::shared_ptr<Context> self);
 
     bool busy() const { return working_; }
     size_t runs() const { return queue_.size() + (active_ ? 1 : 0); }
@@ -57,6 +92,11 @@ class Context : public std::enable_shared_from_this<Context> {
     Task<Result<void>> make_ready(Sandbox& sandbox, Run& run);
     Task<Result<void>> write_files(Sandbox& sandbox, Run& run);
     Task<Result<void>> prepare(Sandbox& sandbox, Run& run);
+    Task<Result<void>> launch(Sandbox& sandbox);
+    Task<Result<void>> ask_for_interpreter(Sandbox& sandbox);
+    Task<Result<void>> delete_interpreter(const Sandbox& sandbox);
+    void wake_up();
+    void number_queue();
     Task<Result<void>> start(Sandbox& sandbox, Run& run);
     Task<Result<void>> follow(Run& run);
     Task<Result<void>> first_event(Run& run);
@@ -65,8 +105,8 @@ class Context : public std::enable_shared_from_this<Context> {
     void set_guard(int64_t after_ms);
     void settle(Sandbox& sandbox, Run& run, const Error& error);
 
-    const std::string id_;
-    const std::string language_;
+    const Name name_;
+    const ContextSpec spec_;
     const std::weak_ptr<Sandbox> sandbox_;
     std::deque<std::shared_ptr<Run>> queue_;
     std::shared_ptr<Run> active_;
@@ -74,6 +114,9 @@ class Context : public std::enable_shared_from_this<Context> {
     bool working_ = false;
     enum class Interpreter { None, Ready, Lost };
     Interpreter interpreter_ = Interpreter::None;
+    bool start_asked_ = false, starting_ = false, removed_ = false;
+    Result<void> launched_;  // how the last start went
+    Signal launch_signal_;
     std::string forget_;            // the run whose events the agent need not keep any more
     std::string started_as_;        // how the interpreter came to life
     bool killed_ = false;           // the guard has asked for the sandbox's death

@@ -43,7 +43,8 @@ Result<void> Engine::open() {
     keys_ = TRY(KeyRing::load(store_));
     warden_ = std::make_shared<WardenClient>(layout::warden_socket(data_));
     sandboxes_ = std::make_shared<Sandboxes>(data_, store_, warden_);
-    runs_ = std::make_shared<Runs>(store_);
+    contexts_ = std::make_shared<Contexts>(store_);
+    runs_ = std::make_shared<Runs>(store_, contexts_);
     artifacts_ = std::make_shared<const Artifacts>(artifacts_of(data_));
     recovery_ = std::make_shared<Recovery>(one_call_parts(), warden_);
     return recovery_->load();

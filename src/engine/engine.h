@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "engine/artifacts.h"
+#include "engine/contexts.h"
 #include "engine/keys.h"
 #include "engine/one_call.h"
 #include "engine/recovery.h"
@@ -46,10 +47,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
     KeyRing& keys() { return *keys_; }
     Sandboxes& sandboxes() { return *sandboxes_; }
     const std::shared_ptr<Sandboxes>& shared_sandboxes() { return sandboxes_; }
+    Contexts& contexts() { return *contexts_; }
     Runs& runs() { return *runs_; }
     const Artifacts& artifacts() const { return *artifacts_; }
     WardenClient& warden() { return *warden_; }
-    OneCallParts one_call_parts() const { return {sandboxes_, runs_, artifacts_}; }
+    OneCallParts one_call_parts() const { return {sandboxes_, contexts_, runs_, artifacts_}; }
     bool quiet() const { return sandboxes_->live() == 0 && runs_->active() == 0; }
     int64_t started_at() const { return started_at_; }  // steady
 
@@ -66,6 +68,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     std::unique_ptr<KeyRing> keys_;
     std::shared_ptr<WardenClient> warden_;
     std::shared_ptr<Sandboxes> sandboxes_;
+    std::shared_ptr<Contexts> contexts_;
     std::shared_ptr<Runs> runs_;
     std::shared_ptr<const Artifacts> artifacts_;
     std::shared_ptr<Recovery> recovery_;

@@ -91,7 +91,7 @@ Task<void> interrupts(Checks&) {
     const auto running = bench.queue(sandbox, "hang");
     const auto waiting = bench.queue(sandbox, "print never");
     co_await Bench::start_of(running);
-    const auto context = sandbox->context("python");
+    const auto context = sandbox->default_context("python");
     co_await Context::stop(context, waiting, EndReason::Interrupted);
     EXPECT_EQ(reason_of(*waiting), "interrupted");
     EXPECT_EQ(running->state(), RunState::Running);
@@ -107,13 +107,72 @@ TEST(Engine, AnInterruptReachesQueuedAndRunningRuns) {
     on_loop(interrupts);
 }
 
+Task<void> contexts_of_their_own(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    Contexts& contexts = bench.engine().contexts();
+    const auto made = contexts.create(*sandbox, {.language = "bash", .cwd = "/tmp"});
+    EXPECT_TRUE(made);
+    EXPECT_EQ((*made)->state(), ContextState::Stopped);
+    EXPECT_TRUE(co_await Context::start_interpreter(*made));
+    EXPECT_EQ((*made)->state(), ContextState::Idle);
+    const auto run = bench.queue(sandbox, RunSpec{.context_id = (*made)->id(), .code = "print x"});
+    co_await Bench::end_of(run);
+    EXPECT_EQ(run->to_json(Detail::Whole).at("language").as_string(), "bash");
+    EXPECT_EQ(run->to_json(Detail::Whole).at("context_id").as_string(), (*made)->id());
+    EXPECT_EQ(sandbox->default_context("python"), nullptr);
+    RunSpec other{.language = "python", .context_id = (*made)->id(), .code = "print x"};
+    EXPECT_EQ(bench.engine().runs().start(sandbox, other).error().field, "language");
+    EXPECT_TRUE(contexts.forget(*sandbox, **made));
+    EXPECT_EQ(Contexts::find(*sandbox, (*made)->id()).error().kind, ErrorKind::NotFound);
+    const auto bad = contexts.create(*sandbox, {.cwd = "/forbidden"});
+    EXPECT_FALSE(co_await Context::start_interpreter(*bad));
+    EXPECT_EQ((*bad)->state(), ContextState::Stopped);
+    co_await bench.stop();
+}
+TEST(Engine, ContextsAreMadeUsedAndForgotten) {
+    on_loop(contexts_of_their_own);
+}
+
+Task<void> restarts_and_deletes(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    const auto running = bench.queue(sandbox, "hang");
+    const auto waiting = bench.queue(sandbox, "print after");
+    co_await Bench::start_of(running);
+    const auto context = sandbox->default_context("python");
+    EXPECT_EQ(context->state(), ContextState::Busy);
+    EXPECT_EQ(context->queued(), 1U);
+    EXPECT_EQ(waiting->to_json(Detail::Whole).at("queue_position").as_uint64(), 1U);
+    EXPECT_TRUE(co_await Context::restart(context));
+    co_await Bench::end_of(running);
+    EXPECT_EQ(reason_of(*running), "cancelled");
+    co_await Bench::end_of(waiting);
+    EXPECT_EQ(reason_of(*waiting), "ok");
+    EXPECT_EQ(bench.agent_of(*sandbox).prepared, 2U);
+
+    const auto last = bench.queue(sandbox, "hang");
+    const auto never = bench.queue(sandbox, "print never");
+    co_await Bench::start_of(last);
+    EXPECT_TRUE(co_await Context::remove(context));
+    co_await Bench::end_of(last);
+    EXPECT_EQ(reason_of(*last), "cancelled");
+    EXPECT_EQ(reason_of(*never), "cancelled");
+    co_await bench.stop();
+}
+TEST(Engine, ARestartKeepsTheQueueADeleteDoesNot) {
+    on_loop(restarts_and_deletes);
+}
+
 Task<void> early_interrupt(Checks&) {
     Bench bench;
     co_await bench.start();
     const auto sandbox = co_await bench.sandbox();
     const auto run = bench.queue(sandbox, "hang");
     co_await sleep_for(std::chrono::milliseconds(1));
-    co_await Context::stop(sandbox->context("python"), run, EndReason::Interrupted);
+    co_await Context::stop(sandbox->default_context("python"), run, EndReason::Interrupted);
     co_await Bench::end_of(run);
     EXPECT_EQ(reason_of(*run), "interrupted");
     co_await bench.stop();
@@ -422,7 +481,7 @@ Task<void> disk_figure(Checks&) {
     co_await Bench::start_of(run);
     bench.engine().sandboxes().watch();
     while (!sandbox->disk()) co_await sleep_for(std::chrono::milliseconds(1));
-    co_await Context::stop(sandbox->context("python"), run, EndReason::Interrupted);
+    co_await Context::stop(sandbox->default_context("python"), run, EndReason::Interrupted);
     co_await Bench::end_of(run);
     const json::object metrics = run->to_json(Detail::Whole).at("metrics").as_object();
     EXPECT_EQ(metrics.at("disk_bytes").as_uint64(), 4096U);

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "engine/artifacts.h"
+#include "engine/contexts.h"
 #include "engine/runs.h"
 #include "engine/sandboxes.h"
 #include "wire/run_end.h"
@@ -16,6 +17,7 @@ namespace cloister::engine {
 
 struct OneCallParts {
     std::shared_ptr<Sandboxes> sandboxes;
+    std::shared_ptr<Contexts> contexts;
     std::shared_ptr<Runs> runs;
     std::shared_ptr<const Artifacts> artifacts;
 };

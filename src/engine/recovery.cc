@@ -33,11 +33,17 @@ Task<void> forget_all(std::string socket, std::vector<std::string> runs) {
     }
 }
 
+// One whose context was deleted when the former server died. If it fails the sandbox is gone.
+Task<void> end_interpreter(std::string socket, std::string context) {
+    (void)co_await call_agent(std::move(socket), {{"op", "context.delete"}, {"context", context}});
+}
+
 }  // namespace
 
 Result<void> Recovery::load() {
     const auto sandboxes = TRY(parts_.sandboxes->load());
     left_.assign(sandboxes.begin(), sandboxes.end());
+    for (const auto& sandbox : sandboxes) TRY_OK(parts_.contexts->load(*sandbox));
     for (store::RunRow& row : TRY(parts_.runs->left_over())) {
         const std::string id = sandbox_of(row);
         runs_[id].push_back(std::move(row));
@@ -102,8 +108,9 @@ Task<void> Recovery::take_over_contents(std::shared_ptr<Sandbox> sandbox) {
     if (sandbox->death()) co_return;
     sandbox->set_running();
     for (const AgentContext& context : state->contexts) {
-        const auto restored = sandbox->restore_context(context.language, context.id);
-        if (restored && context.ready) restored->set_ready(context.started_as);
+        const auto known = sandbox->find_context(context.id);
+        if (!known) spawn(end_interpreter(sandbox->agent_socket(), context.id));
+        if (known && context.ready) known->set_ready(context.started_as);
     }
     take_over_runs(sandbox, *state);
 }

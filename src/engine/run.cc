@@ -127,6 +127,7 @@ Result<void> Run::accept_event(const json::object& event) {
     if (type == "clear_output") on_clear(event);
     if (type == "error") on_error(event);
     if (type == "step") on_step(event);
+    if (type == "metrics") on_metrics(event);
     if (type == "lost") on_lost(event);
     if (type == "ended") return on_ended(event);
     return {};
@@ -186,6 +187,14 @@ void Run::on_step(const json::object& event) {
     log_->append("step", json::serialize(step));
 }
 
+void Run::on_metrics(const json::object& event) {
+    json::object metrics;
+    for (const std::string_view name : {"wall_ms", "cpu_ms", "memory_bytes", "output_bytes"}) {
+        metrics[name] = int_of(event, name);
+    }
+    log_->append("metrics", json::serialize(metrics));
+}
+
 void Run::on_lost(const json::object& event) {
     const json::object dropped{{"events", int_of(event, "events")},
                                {"bytes", int_of(event, "bytes")}};
@@ -233,6 +242,8 @@ json::object Run::to_json(Detail detail) const {
         {"id", id_},     {"sandbox_id", place_.sandbox}, {"context_id", place_.context},
         {"tier", kTier}, {"language", spec_.language},   {"state", word_of(state_)}};
     if (ended()) add_run_end(out, end_);
+    if (!limits_.empty()) out["limits"] = limits_;
+    if (state_ == RunState::Queued && queue_position_ > 0) out["queue_position"] = queue_position_;
     add_times(out);
     output_.add_error_to(out);
     if (!started_as_.empty()) out["started_as"] = started_as_;

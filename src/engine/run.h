@@ -44,7 +44,8 @@ enum class StdinMode {
 
 // What to run. Every field is within limits.h (ops checks).
 struct RunSpec {
-    std::string language = "python";
+    std::string language;    // empty: that of the context
+    std::string context_id;  // empty: the default one of the language
     std::string code;
     std::optional<std::string> filename;
     std::vector<std::string> argv;
@@ -57,6 +58,7 @@ struct RunSpec {
     uint64_t output_max = limits::kOutputMaxDefault;
     int64_t cpu_time_ms = 0;  // 0: no limit
     Narrowed narrowed;
+    bool metrics = false;  // an event each second of what the run uses
 };
 
 enum class RunState { Queued, Running, Ended };
@@ -103,6 +105,10 @@ class Run : public std::enable_shared_from_this<Run> {
     void begin();
     void add_start_ms(int64_t spent) { start_ms_ += spent; }
     void set_started_as(std::string how) { started_as_ = std::move(how); }
+    // How many runs of its context begin before it, itself counted; 0: it has begun.
+    void set_queue_position(size_t position) { queue_position_ = position; }
+    // The limits in force, for the record.
+    void set_limits(json::object limits) { limits_ = std::move(limits); }
     // The interpreter of this run is not the one of the run before.
     void set_state_lost(std::string why);
     // What the sandbox's disk held, and how long ago somebody looked.
@@ -126,6 +132,7 @@ class Run : public std::enable_shared_from_this<Run> {
     void on_clear(const json::object& event);
     void on_error(const json::object& event);
     void on_step(const json::object& event);
+    void on_metrics(const json::object& event);
     void on_lost(const json::object& event);
     Result<void> on_ended(const json::object& event);
     void add_times(json::object& run) const;
@@ -147,6 +154,8 @@ class Run : public std::enable_shared_from_this<Run> {
     int64_t queued_at_, begun_at_ = 0;                    // steady
     int64_t start_ms_ = 0;
     int64_t execution_count_ = 0;
+    size_t queue_position_ = 0;
+    json::object limits_;
     std::string started_as_;
     std::string state_lost_why_;
     uint64_t disk_bytes_ = 0;

@@ -120,6 +120,7 @@ void add_run_end(json::object& run, const RunEnd& end) {
     run["exit_code"] = end.exit_code ? json::value(*end.exit_code) : json::value(nullptr);
     run["message"] = end.message;
     run["state_lost"] = end.state_lost;
+    run["retryable"] = is_retryable(end.reason);
     if (end.limit) run["limit"] = {{"name", end.limit->name}, {"value", end.limit->value}};
     run["limits_hit"] = json::array(end.limits_hit.begin(), end.limits_hit.end());
     run["artifacts"] = artifacts_json(end.artifacts);

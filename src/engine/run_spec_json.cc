@@ -64,6 +64,7 @@ std::string spec_text(const RunSpec& spec) {
     if (spec.cpu_time_ms > 0) out["cpu_time_ms"] = spec.cpu_time_ms;
     if (spec.narrowed.memory_max > 0) out["memory_max"] = spec.narrowed.memory_max;
     if (spec.narrowed.pids_max > 0) out["pids_max"] = spec.narrowed.pids_max;
+    if (spec.metrics) out["metrics"] = true;
     if (spec.filename) out["filename"] = *spec.filename;
     if (spec.cwd) out["cwd"] = *spec.cwd;
     if (!spec.argv.empty()) out["argv"] = json::array(spec.argv.begin(), spec.argv.end());
@@ -90,6 +91,7 @@ Result<RunSpec> spec_from(std::string_view text) {
         static_cast<uint64_t>(in.optional_int("memory_max", 0, INT64_MAX).value_or(0));
     spec.narrowed.pids_max =
         static_cast<uint32_t>(in.optional_int("pids_max", 0, UINT32_MAX).value_or(0));
+    spec.metrics = in.optional_bool("metrics").value_or(false);
     spec.filename = in.optional_string("filename", SIZE_MAX);
     spec.cwd = in.optional_string("cwd", SIZE_MAX);
     spec.argv = in.optional_strings("argv", SIZE_MAX, SIZE_MAX).value_or(spec.argv);

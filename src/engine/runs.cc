@@ -22,6 +22,20 @@ std::string text_in(const json::object& record, std::string_view name) {
     return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
 }
 
+// What bounds the run: its own limits, and those of its sandbox where it has none.
+json::object limits_json(const RunSpec& run, const SandboxSpec& sandbox) {
+    const uint64_t memory = sandbox.memory_mb * limits::kMiB;
+    const uint32_t pids = limits::kSandboxPidsDefault;
+    json::object out{
+        {"timeout_ms", run.timeout_ms},
+        {"memory_max_bytes", run.narrowed.memory_max > 0 ? run.narrowed.memory_max : memory},
+        {"pids", run.narrowed.pids_max > 0 ? run.narrowed.pids_max : pids},
+        {"disk_bytes", sandbox.disk_mb * limits::kMiB},
+        {"output_max_bytes", run.output_max}};
+    if (run.cpu_time_ms > 0) out["cpu_time_ms"] = run.cpu_time_ms;
+    return out;
+}
+
 // The record as it is stored. Results that would make it too large for the database are left out,
 // and say so.
 std::string record_text(const Run& run) {
@@ -38,11 +52,12 @@ std::string record_text(const Run& run) {
 }  // namespace
 
 Result<std::shared_ptr<Run>> Runs::start(const std::shared_ptr<Sandbox>& sandbox, RunSpec spec) {
-    const std::shared_ptr<Context> context = sandbox->context(spec.language);
+    const std::shared_ptr<Context> context = TRY(contexts_->of_run(*sandbox, spec));
     TRY_OK(context->check_room());
     Run::Place place{
         .project = sandbox->project(), .sandbox = sandbox->id(), .context = context->id()};
     auto run = std::make_shared<Run>(std::move(place), std::move(spec), keeper());
+    run->set_limits(limits_json(run->spec(), sandbox->spec()));
     TRY_OK(store_->add_run({.project = run->place().project,
                             .id = run->id(),
                             .record = json::serialize(run->to_json(Detail::WithoutOutput)),
@@ -132,12 +147,13 @@ Result<std::shared_ptr<Run>> Runs::take_over(const std::shared_ptr<Sandbox>& san
                                              const store::RunRow& row, Run::Begun begun) {
     RunSpec spec = TRY(spec_from(row.spec));
     const std::string context_id = text_in(TRY(parse_agent_object(row.record)), "context_id");
-    const auto context = sandbox->restore_context(spec.language, context_id);
+    const auto context = sandbox->find_context(context_id);
     if (!context) return make_error(ErrorKind::NotFound, "its interpreter is gone");
     auto run = std::make_shared<Run>(
         Run::Former{.id = row.id, .created_ms = row.created_ms, .begun = begun},
         Run::Place{.project = row.project, .sandbox = sandbox->id(), .context = context_id},
         std::move(spec), keeper());
+    run->set_limits(limits_json(run->spec(), sandbox->spec()));
     context->submit(enter(run));
     return run;
 }

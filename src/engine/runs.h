@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/contexts.h"
 #include "engine/run.h"
 #include "engine/sandbox.h"
 #include "store/store.h"
@@ -19,9 +20,10 @@ namespace cloister::engine {
 
 class Runs : public std::enable_shared_from_this<Runs> {
   public:
-    explicit Runs(std::shared_ptr<store::Store> store) : store_(std::move(store)) {}
+    Runs(std::shared_ptr<store::Store> store, std::shared_ptr<Contexts> contexts)
+        : store_(std::move(store)), contexts_(std::move(contexts)) {}
 
-    // Stores its row and puts it into the queue of the sandbox's context.
+    // Stores its row and puts it into the queue of its context.
     Result<std::shared_ptr<Run>> start(const std::shared_ptr<Sandbox>& sandbox, RunSpec spec);
     // One that is in memory, or null.
     std::shared_ptr<Run> find(std::string_view project, std::string_view id) const;
@@ -49,6 +51,7 @@ class Runs : public std::enable_shared_from_this<Runs> {
     void forget_oldest();
 
     const std::shared_ptr<store::Store> store_;
+    const std::shared_ptr<Contexts> contexts_;
     std::unordered_map<std::string, std::shared_ptr<Run>> runs_;  // by project/id
     std::deque<std::shared_ptr<Run>> ended_;                      // oldest first
     std::deque<std::shared_ptr<Run>> unstored_;                   // ended ones

@@ -1,7 +1,6 @@
 #include "engine/sandbox.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "base/time.h"
@@ -31,41 +30,42 @@ Sandbox::Sandbox(Name name, SandboxSpec spec, int64_t created_ms, std::string ag
       lost_(std::move(lost)),
       last_used_(steady_ms()) {}
 
-std::shared_ptr<Context> Sandbox::context(const std::string& language) {
-    std::shared_ptr<Context>& slot = contexts_[language];
-    if (!slot) slot = std::make_shared<Context>(weak_from_this(), language);
-    return slot;
+std::shared_ptr<Context> Sandbox::add_context(Context::Name name, ContextSpec spec) {
+    return contexts_.emplace_back(
+        std::make_shared<Context>(weak_from_this(), std::move(name), std::move(spec)));
 }
 
-std::shared_ptr<Context> Sandbox::restore_context(const std::string& language,
-                                                  const std::string& id) {
-    std::shared_ptr<Context>& slot = contexts_[language];
-    if (!slot) slot = std::make_shared<Context>(weak_from_this(), language, id);
-    return slot->id() == id ? slot : nullptr;
+void Sandbox::remove_context(std::string_view id) {
+    std::erase_if(contexts_, [id](const auto& context) { return context->id() == id; });
 }
 
 std::shared_ptr<Context> Sandbox::find_context(std::string_view id) const {
-    for (const auto& context : contexts_ | std::views::values) {
-        if (context->id() == id) return context;
-    }
-    return nullptr;
+    const auto found = std::ranges::find(contexts_, id, &Context::id);
+    return found == contexts_.end() ? nullptr : *found;
+}
+
+std::shared_ptr<Context> Sandbox::default_context(std::string_view language) const {
+    const auto found = std::ranges::find_if(contexts_, [language](const auto& context) {
+        return context->spec().origin == ContextSpec::Origin::Default &&
+               context->spec().language == language;
+    });
+    return found == contexts_.end() ? nullptr : *found;
 }
 
 size_t Sandbox::runs() const {
     size_t count = 0;
-    for (const auto& context : contexts_ | std::views::values) count += context->runs();
+    for (const auto& context : contexts_) count += context->runs();
     return count;
 }
 
 bool Sandbox::busy() const {
-    return std::ranges::any_of(contexts_ | std::views::values,
-                               [](const auto& context) { return context->busy(); });
+    return std::ranges::any_of(contexts_, [](const auto& context) { return context->busy(); });
 }
 
 void Sandbox::die(Death death) {
     state_ = SandboxState::Dead;
     if (!death_) death_ = std::move(death);
-    for (const auto& context : contexts_ | std::views::values) {
+    for (const auto& context : contexts_) {
         context->end_queued(death_->reason, death_->message);
     }
     died_.notify_all();
@@ -83,16 +83,16 @@ void Sandbox::report_lost(std::string message) {
 }
 
 void Sandbox::hurry() {
-    for (const auto& context : contexts_ | std::views::values) context->hurry();
+    for (const auto& context : contexts_) context->hurry();
 }
 
 void Sandbox::disconnect() {
-    for (const auto& context : contexts_ | std::views::values) context->disconnect();
+    for (const auto& context : contexts_) context->disconnect();
 }
 
 Context::Guard Sandbox::check_guard(int64_t now_steady_ms) {
     Context::Guard worst = Context::Guard::Fine;
-    for (const auto& context : contexts_ | std::views::values) {
+    for (const auto& context : contexts_) {
         worst = std::max(worst, context->check_guard(now_steady_ms));
     }
     return worst;

@@ -6,10 +6,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "engine/context.h"
@@ -70,11 +71,14 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     const std::optional<Disk>& disk() const { return disk_; }
     void set_disk(Disk disk) { disk_ = disk; }
 
-    std::shared_ptr<Context> context(const std::string& language);
-    // The one with that id, which a former server has made; null if another has its place.
-    std::shared_ptr<Context> restore_context(const std::string& language, const std::string& id);
+    // In the order in which they were made.
+    const std::vector<std::shared_ptr<Context>>& contexts() const { return contexts_; }
+    std::shared_ptr<Context> add_context(Context::Name name, ContextSpec spec);
+    void remove_context(std::string_view id);
     // The context of this sandbox with that id, or null.
     std::shared_ptr<Context> find_context(std::string_view id) const;
+    // The one for runs in that language that name none, or null.
+    std::shared_ptr<Context> default_context(std::string_view language) const;
     size_t runs() const;
     bool busy() const;
 
@@ -112,7 +116,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     const int64_t created_ms_;
     std::function<void(std::shared_ptr<Sandbox>, Death)> lost_;
     SandboxState state_ = SandboxState::Creating;
-    std::map<std::string, std::shared_ptr<Context>> contexts_;  // by language
+    std::vector<std::shared_ptr<Context>> contexts_;
     std::optional<Disk> disk_;
     std::optional<Death> death_;
     Signal died_;

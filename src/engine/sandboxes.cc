@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "engine/string_map.h"
 #include "wire/layout.h"
 
 namespace cloister::engine {
@@ -21,22 +22,6 @@ constexpr std::chrono::milliseconds kRunsEndPause{5};
 
 std::string key_of(std::string_view project, std::string_view id) {
     return fmt::format("{}/{}", project, id);
-}
-
-std::string map_text(const StringMap& map) {
-    json::object out;
-    for (const auto& [name, value] : map) out[name] = value;
-    return json::serialize(out);
-}
-
-StringMap map_from(const std::string& text) {
-    StringMap out;
-    const Result<json::object> object = parse_object(text);
-    if (!object) return out;
-    for (const auto& [name, value] : *object) {
-        if (value.is_string()) out.emplace(name, value.as_string());
-    }
-    return out;
 }
 
 store::SandboxRow row_of(const Sandbox& sandbox) {

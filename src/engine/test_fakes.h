@@ -133,7 +133,7 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
             const std::string op(request.at("op").as_string());
             self->asked.push_back(op);
             if (op == "context.prepare") co_await self->prepare(*peer, request);
-            if (op == "context.delete") co_await peer->event({{"ok", true}});
+            if (op == "context.delete") co_await self->remove(*peer, request);
             if (op == "run") co_await self->run(peer, request);
             if (op == "run.attach") co_await self->attach(peer, request);
             if (op == "run.forget") co_await self->forget(*peer, request);
@@ -198,7 +198,21 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
             {{"ok", false}, {"error", {{"kind", kind}, {"message", "no"}, {"os_error", 0}}}});
     }
 
+    Task<void> remove(FakePeer& peer, const json::object& request) {
+        const std::string context(request.at("context").as_string());
+        contexts_.erase(context);
+        for (const auto& [id, run] : runs) {
+            if (run.context == context && !run.ended) interrupted_[id] = "cancelled";
+        }
+        changed_.notify_all();
+        co_await peer.event({{"ok", true}});
+    }
+
     Task<void> prepare(FakePeer& peer, const json::object& request) {
+        if (request.at("cwd").as_string() == "/forbidden") {
+            co_await refuse(peer, "failed_precondition");
+            co_return;
+        }
         ++prepared;
         contexts_.insert(std::string(request.at("context").as_string()));
         co_await peer.event({{"ok", true}, {"started", "plain"}});

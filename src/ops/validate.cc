@@ -29,6 +29,12 @@ Result<void> check_id(std::string_view noun, std::string_view id) {
         fmt::format("this is not the id of a {}: ids are 20 lower-case letters and digits", noun));
 }
 
+Result<void> check_language(std::string_view name) {
+    if (is_language(name)) return {};
+    return invalid_field(
+        "language", fmt::format("no language `{}`: this service has {}", name, language_names()));
+}
+
 Result<void> check_env(std::string_view field, const StringMap& env) {
     for (const auto& [name, value] : env) {
         if (name.empty() || name.find('=') != std::string::npos || has_nul(name)) {
@@ -65,10 +71,8 @@ Error of_path(Error error) {
 }
 
 Result<void> check_run(const engine::RunSpec& spec) {
-    if (!is_language(spec.language)) {
-        return invalid_field("language", fmt::format("no language `{}`: this service has {}",
-                                                     spec.language, language_names()));
-    }
+    if (!spec.language.empty()) TRY_OK(check_language(spec.language));
+    if (!spec.context_id.empty()) TRY_OK(check_id("context", spec.context_id));
     TRY_OK(check_no_nul("filename", spec.filename.value_or("")));
     TRY_OK(check_env("env", spec.env));
     for (const std::string& argument : spec.argv) TRY_OK(check_no_nul("argv", argument));

@@ -15,6 +15,7 @@ namespace cloister::ops {
 // NotFound unless `id` has the form of an id: nothing else can exist, and nothing else goes
 // further.
 Result<void> check_id(std::string_view noun, std::string_view id);
+Result<void> check_language(std::string_view name);
 Result<void> check_env(std::string_view field, const StringMap& env);
 // A path inside a sandbox: UTF-8, not empty, without NUL, at most 4096 bytes.
 Result<void> check_path(std::string_view field, std::string_view path);

@@ -67,6 +67,26 @@ constexpr std::array kSteps = {
         PRAGMA user_version = 2;
         COMMIT;
     )sql"},
+    Step{R"sql(
+        BEGIN IMMEDIATE;
+        CREATE TABLE contexts (
+            project TEXT NOT NULL REFERENCES projects (id),
+            sandbox TEXT NOT NULL,
+            id TEXT NOT NULL,
+            language TEXT NOT NULL,
+            cwd TEXT NOT NULL,
+            env TEXT NOT NULL,
+            created_ms INTEGER NOT NULL,
+            is_default INTEGER NOT NULL,
+            PRIMARY KEY (project, sandbox, id)
+        );
+        CREATE TRIGGER contexts_end AFTER UPDATE OF state ON sandboxes WHEN NEW.state = 'dead'
+        BEGIN
+            DELETE FROM contexts WHERE project = NEW.project AND sandbox = NEW.id;
+        END;
+        PRAGMA user_version = 3;
+        COMMIT;
+    )sql"},
 };
 
 Result<int64_t> version_of(Database& database) {

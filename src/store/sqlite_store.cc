@@ -118,6 +118,40 @@ class SqliteStore final : public Store {
         return out;
     }
 
+    Result<void> add_context(const ContextRow& row) override {
+        return db_.run(
+            "INSERT INTO contexts (project, sandbox, id, language, cwd, env, created_ms, "
+            "is_default) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            row.project, row.sandbox, row.id, row.language, row.cwd, row.env, row.created_ms,
+            row.is_default);
+    }
+
+    Result<void> remove_context(std::string_view project, std::string_view sandbox,
+                                std::string_view id) override {
+        return db_.run("DELETE FROM contexts WHERE project = ? AND sandbox = ? AND id = ?", project,
+                       sandbox, id);
+    }
+
+    Result<std::vector<ContextRow>> contexts_of(std::string_view project,
+                                                std::string_view sandbox) override {
+        Rows rows =
+            TRY(db_.query("SELECT id, language, cwd, env, created_ms, is_default FROM contexts "
+                          "WHERE project = ? AND sandbox = ? ORDER BY rowid",
+                          project, sandbox));
+        std::vector<ContextRow> out;
+        while (TRY(rows.next())) {
+            out.push_back(ContextRow{.project = std::string(project),
+                                     .sandbox = std::string(sandbox),
+                                     .id = rows.text(0),
+                                     .language = rows.text(1),
+                                     .cwd = rows.text(2),
+                                     .env = rows.text(3),
+                                     .created_ms = rows.integer(4),
+                                     .is_default = rows.integer(5)});
+        }
+        return out;
+    }
+
     Result<void> add_run(const RunRow& run) override {
         return db_.run(
             "INSERT INTO runs (project, id, created_ms, record, spec) VALUES (?, ?, ?, ?, ?)",

@@ -109,6 +109,39 @@ TEST_F(StoreTest, WhatRunsIsListedWholeAndWhatIsDeadKeepsNoSecrets) {
     EXPECT_EQ((*store_->find_sandbox(project_, ids[0]))->env, "{}");
 }
 
+TEST_F(StoreTest, ContextsGoWithTheirSandbox) {
+    const std::string box = new_id(), other = new_id();
+    for (const std::string& id : {box, other}) {
+        ASSERT_TRUE(store_->add_sandbox({.project = project_,
+                                         .id = id,
+                                         .template_name = "base",
+                                         .state = "running",
+                                         .metadata = "{}"}));
+        for (const char* language : {"python", "bash"}) {
+            ASSERT_TRUE(store_->add_context({.project = project_,
+                                             .sandbox = id,
+                                             .id = language + id,
+                                             .language = language,
+                                             .cwd = "/tmp",
+                                             .env = R"({"A":"b"})",
+                                             .created_ms = 5,
+                                             .is_default = 1}));
+        }
+    }
+    ASSERT_TRUE(store_->remove_context(project_, box, "bash" + box));
+    const auto left = *store_->contexts_of(project_, box);
+    ASSERT_EQ(left.size(), 1U);
+    EXPECT_EQ(left[0].language, "python");
+    EXPECT_EQ(left[0].cwd, "/tmp");
+    EXPECT_EQ(left[0].env, R"({"A":"b"})");
+    EXPECT_EQ(left[0].created_ms, 5);
+    EXPECT_EQ(left[0].is_default, 1);
+    ASSERT_TRUE(store_->set_sandbox_state(project_, box, "dead", 10));
+    EXPECT_TRUE(store_->contexts_of(project_, box)->empty());
+    EXPECT_EQ(store_->contexts_of(project_, other)->size(), 2U);
+    EXPECT_TRUE(store_->contexts_of("nobody", other)->empty());
+}
+
 TEST_F(StoreTest, UnendedRunsKeepWhatToRunInTheirOrder) {
     std::vector<std::string> ids;
     for (const char* spec : {"one", "two", "three"}) {

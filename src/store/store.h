@@ -36,6 +36,14 @@ struct SandboxRow {
     int64_t one_run = 0;     // 1: it dies after its only run
 };
 
+struct ContextRow {
+    std::string project, sandbox, id;
+    std::string language, cwd;
+    std::string env;  // a JSON object
+    int64_t created_ms = 0;
+    int64_t is_default = 0;
+};
+
 struct RunRow {
     std::string project, id;
     std::string record;  // the run as JSON (engine/run.h)
@@ -68,6 +76,13 @@ class Store {
     // Those in state `creating`: nobody was ever told of them.
     virtual Result<void> bury_unmade_sandboxes(int64_t now_ms) = 0;
     virtual Result<std::vector<SandboxRow>> running_sandboxes() = 0;  // oldest first
+
+    // Those of a dead sandbox go with it.
+    virtual Result<void> add_context(const ContextRow& row) = 0;
+    virtual Result<void> remove_context(std::string_view project, std::string_view sandbox,
+                                        std::string_view id) = 0;
+    virtual Result<std::vector<ContextRow>> contexts_of(std::string_view project,
+                                                        std::string_view sandbox) = 0;
 
     virtual Result<void> add_run(const RunRow& run) = 0;
     virtual Result<void> end_run(const RunRow& run, int64_t now_ms) = 0;

@@ -30,6 +30,10 @@ std::string_view to_string(EndReason reason) {
     return "sandbox_lost";
 }
 
+bool is_retryable(EndReason reason) {
+    return reason == EndReason::SandboxLost || reason == EndReason::Cancelled;
+}
+
 std::optional<EndReason> end_reason_from(std::string_view word) {
     for (const auto& [value, known] : kWords) {
         if (known == word) return value;

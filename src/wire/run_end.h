@@ -29,6 +29,10 @@ enum class EndReason {
 std::string_view to_string(EndReason reason);  // "sandbox_lost", "oom", ...
 std::optional<EndReason> end_reason_from(std::string_view word);
 
+// Whether the same run may do better without a change: its end was not the code's own doing, and
+// nobody interrupted it.
+bool is_retryable(EndReason reason);
+
 struct RunUsage {
     int64_t wall_ms = 0;
     int64_t cpu_ms = 0;              // user and system time of the whole sandbox during the run

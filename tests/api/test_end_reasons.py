@@ -58,6 +58,14 @@ def test_a_reason_with_its_limit(reason: str, client: httpx.Client, small: dict[
     code, fields, exit_code, limit, value = CASES[reason]
     done = post(client, small, code, **fields)
     assert done["end_reason"] == reason, done
+    assert done["retryable"] is False, "it was the code's own doing"
+    assert done["limits"] == {
+        "timeout_ms": fields.get("timeout_ms", 300_000),
+        "memory_max_bytes": 256 * MIB,
+        "pids": fields.get("pids", 512),
+        "disk_bytes": 64 * MIB,
+        "output_max_bytes": fields.get("output_max_bytes", 256 * MIB),
+    } | {key: fields[key] for key in ("cpu_time_ms",) if key in fields}
     assert done["stdout"]["text"].startswith("before"), done
     if exit_code is not None:
         assert done["exit_code"] == exit_code
@@ -168,3 +176,22 @@ def test_the_cli_says_why(cli: Cli) -> None:
     assert "it ran longer than 1000 ms" in last[-2]
     assert last[-1].startswith("ended timeout in ")
     assert last[-1].endswith("limit timeout_ms 1000")
+
+
+def test_metrics_while_it_runs(events: Events) -> None:
+    """Each second, for those who ask; they rise, and the last words are in `ended`."""
+    code = "print('x' * 1000)\nimport time\nend = time.time() + 3.5\nwhile time.time() < end: pass"
+    seen = events(code, metrics=True)
+    metrics = [event.data for event in seen if event.type == "metrics"]
+    assert len(metrics) >= 2
+    assert [event.id for event in seen] == list(range(1, len(seen) + 1))
+    for earlier, later in zip(metrics, metrics[1:], strict=False):
+        assert later["wall_ms"] >= earlier["wall_ms"] + 900
+        assert later["cpu_ms"] > earlier["cpu_ms"]
+    assert metrics[-1]["output_bytes"] == 1001
+    assert metrics[-1]["memory_bytes"] > MIB
+    assert seen[-1].data["metrics"]["cpu_ms"] >= metrics[-1]["cpu_ms"]
+
+
+def test_no_metrics_unless_asked_for(events: Events) -> None:
+    assert all(event.type != "metrics" for event in events("import time; time.sleep(1.5)"))

@@ -221,3 +221,29 @@ def test_an_orderly_stop_still_ends_everything(build: Build) -> None:
         service.serve()
         with new_client(service, Authorization=f"Bearer {service.key}") as client:
             assert record(client, run_id)["end_reason"] == "cancelled"
+
+
+def test_contexts_are_there_after_a_crash(service: Service, http: httpx.Client) -> None:
+    """Interpreters with their variables, one that has none yet, and what runs and waits in them."""
+    path = f"/v1/sandboxes/{create_sandbox(http)['id']}"
+    first = http.post(f"{path}/contexts", json={"env": {"MINE": "1"}, "cwd": "/tmp"}).json()
+    second = http.post(f"{path}/contexts", json={"language": "bash"}).json()
+    removed = http.post(f"{path}/contexts", json={"language": "bash"}).json()
+    assert http.delete(f"{path}/contexts/{removed['id']}").status_code == 204
+    for code, context in (("kept = 7", first), ("kept=8", second)):
+        assert http.post(f"{path}/runs", json={"code": code, "context_id": context["id"]}).json()["end_reason"] == "ok"
+    running = begin(http, path.split("/")[-1], UNTIL_TOLD, context_id=first["id"])
+    waiting = begin(http, path.split("/")[-1], "import os; print(kept, os.environ['MINE'])", context_id=first["id"])
+    wait_until(lambda: record(http, running)["state"] == "running", 60, "the first run goes on")
+    service.kill("cloisterd")
+    contexts = http.get(f"{path}/contexts").json()["contexts"]
+    fields = ("id", "language", "cwd", "default", "created_at")
+    assert [[entry[field] for field in fields] for entry in contexts] == [
+        [entry[field] for field in fields] for entry in (first, second)
+    ]
+    done = http.post(f"{path}/runs", json={"code": "echo $kept", "context_id": second["id"]}).json()
+    assert (done["end_reason"], done["stdout"]["text"]) == ("ok", "8\n")
+    http.put(f"{path}/files", params={"path": "/tmp/stop"}, content=b"")
+    assert end_of(http, running)["end_reason"] == "ok"
+    assert end_of(http, waiting)["stdout"]["text"] == "7 1\n"
+    http.delete(path)

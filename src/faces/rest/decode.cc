@@ -124,7 +124,8 @@ void read_limits(FieldReader& in, engine::RunSpec& spec) {
 engine::RunSpec read_spec(FieldReader& in) {
     engine::RunSpec spec;
     spec.code = in.required_string("code", limits::kCodeMax);
-    spec.language = in.optional_string("language", kWordMax).value_or(spec.language);
+    spec.language = in.optional_string("language", kWordMax).value_or("");
+    spec.metrics = in.optional_bool("metrics").value_or(false);
     spec.filename = in.optional_string("filename", limits::kFilenameMax);
     spec.argv = in.optional_strings("argv", limits::kArgvMax, limits::kEnvBytesMax)
                     .value_or(std::vector<std::string>());
@@ -164,10 +165,23 @@ Result<engine::SandboxSpec> decode_sandbox(std::string_view body) {
     return read_sandbox(object, "");
 }
 
+Result<engine::ContextSpec> decode_context(std::string_view body) {
+    const json::object object = TRY(parse_optional(body));
+    FieldReader in(object, "");
+    engine::ContextSpec spec;
+    spec.language = in.optional_string("language", kWordMax).value_or(spec.language);
+    spec.cwd = in.optional_string("cwd", limits::kPathMax).value_or(spec.cwd);
+    spec.env = in.optional_string_map("env", limits::kEnvEntriesMax, limits::kEnvBytesMax)
+                   .value_or(StringMap());
+    TRY_OK(in.finish());
+    return spec;
+}
+
 Result<RunBody> decode_run(std::string_view body) {
     const json::object object = TRY(parse_object(body));
     FieldReader in(object, "");
     RunBody out = TRY(read_run(in));
+    out.spec.context_id = in.optional_string("context_id", kWordMax).value_or("");
     TRY_OK(in.finish());
     return out;
 }

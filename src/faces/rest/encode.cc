@@ -48,6 +48,20 @@ json::object sandbox_json(const engine::SandboxInfo& sandbox) {
             {"created_at", rfc3339(sandbox.created_ms)}};
 }
 
+json::object context_json(const engine::Context& context) {
+    const engine::ContextSpec& spec = context.spec();
+    json::object out{{"id", context.id()},
+                     {"language", spec.language},
+                     {"cwd", spec.cwd},
+                     {"default", spec.origin == engine::ContextSpec::Origin::Default},
+                     {"state", to_string(context.state())},
+                     {"queued", context.queued()},
+                     {"created_at", rfc3339(context.created_ms())}};
+    if (context.active()) out["run_id"] = context.active()->id();
+    if (!context.started_as().empty()) out["started_as"] = context.started_as();
+    return out;
+}
+
 json::object run_json(json::object record) {
     json::value* artifacts = record.if_contains("artifacts");
     if (artifacts == nullptr) return record;

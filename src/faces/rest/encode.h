@@ -17,6 +17,7 @@ namespace cloister::rest {
 
 json::object sandbox_json(const engine::SandboxInfo& sandbox);
 // The record of a run, with the URLs of its artifacts.
+json::object context_json(const engine::Context& context);
 json::object run_json(json::object record);
 json::object key_json(const engine::KeyInfo& key);
 json::object status_json(const ops::Status& status);

@@ -17,6 +17,12 @@ Task<Result<Answer>> list_sandboxes(Call& call);
 Task<Result<Answer>> get_sandbox(Call& call);
 Task<Result<Answer>> delete_sandbox(Call& call);
 
+Task<Result<Answer>> create_context(Call& call);
+Task<Result<Answer>> list_contexts(Call& call);
+Task<Result<Answer>> get_context(Call& call);
+Task<Result<Answer>> restart_context(Call& call);
+Task<Result<Answer>> delete_context(Call& call);
+
 Task<Result<Answer>> create_run(Call& call);
 Task<Result<Answer>> create_run_in_new_sandbox(Call& call);
 Task<Result<Answer>> get_run(Call& call);

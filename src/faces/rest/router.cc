@@ -8,7 +8,7 @@
 namespace cloister::rest {
 namespace {
 
-constexpr std::array<Route, 22> kRoutes = {{
+constexpr std::array kRoutes = std::to_array<Route>({
     {"healthz", "GET", "/healthz", Key::NotNeeded, healthz},
     {"readyz", "GET", "/readyz", Key::NotNeeded, readyz},
     {"getStatus", "GET", "/v1/status", Key::Needed, get_status},
@@ -19,6 +19,14 @@ constexpr std::array<Route, 22> kRoutes = {{
     {"listSandboxes", "GET", "/v1/sandboxes", Key::Needed, list_sandboxes},
     {"getSandbox", "GET", "/v1/sandboxes/{sandbox_id}", Key::Needed, get_sandbox},
     {"deleteSandbox", "DELETE", "/v1/sandboxes/{sandbox_id}", Key::Needed, delete_sandbox},
+    {"createContext", "POST", "/v1/sandboxes/{sandbox_id}/contexts", Key::Needed, create_context},
+    {"listContexts", "GET", "/v1/sandboxes/{sandbox_id}/contexts", Key::Needed, list_contexts},
+    {"getContext", "GET", "/v1/sandboxes/{sandbox_id}/contexts/{context_id}", Key::Needed,
+     get_context},
+    {"deleteContext", "DELETE", "/v1/sandboxes/{sandbox_id}/contexts/{context_id}", Key::Needed,
+     delete_context},
+    {"restartContext", "POST", "/v1/sandboxes/{sandbox_id}/contexts/{context_id}/restart",
+     Key::Needed, restart_context},
     {"createRun", "POST", "/v1/sandboxes/{sandbox_id}/runs", Key::Needed, create_run},
     {"writeFile", "PUT", "/v1/sandboxes/{sandbox_id}/files", Key::Needed, write_file},
     {"readFile", "GET", "/v1/sandboxes/{sandbox_id}/files", Key::Needed, read_file},
@@ -31,7 +39,7 @@ constexpr std::array<Route, 22> kRoutes = {{
     {"createKey", "POST", "/v1/keys", Key::Needed, create_key},
     {"listKeys", "GET", "/v1/keys", Key::Needed, list_keys},
     {"revokeKey", "DELETE", "/v1/keys/{key_id}", Key::Needed, revoke_key},
-}};
+});
 
 // Takes the first part off "/a/b" → "a", leaving "/b". nullopt if there is none.
 std::optional<std::string_view> next_part(std::string_view& path) {

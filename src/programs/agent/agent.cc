@@ -209,7 +209,9 @@ Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
 
 Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
                                  const Driver& driver) {
-    if (contexts_.size() >= limits::kContextsMax) {
+    // Those that are dying do not count.
+    const auto living = std::ranges::count(contexts_, false, &Context::deleted);
+    if (static_cast<size_t>(living) >= limits::kContextsMax) {
         return make_error(
             ErrorKind::ResourceExhausted,
             fmt::format("a sandbox has at most {} contexts: delete some", limits::kContextsMax));

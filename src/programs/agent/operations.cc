@@ -78,6 +78,8 @@ RunCode run_code(FieldReader& in, const std::string& home) {
             .value_or(0);
     op.memory_max = static_cast<uint64_t>(in.optional_int("memory_max", 1, INT64_MAX).value_or(0));
     op.pids_max = static_cast<uint64_t>(in.optional_int("pids_max", 1, INT64_MAX).value_or(0));
+    op.metrics_ms = in.optional_int("metrics_ms", limits::kMetricsEveryMs, limits::kRunTimeoutMaxMs)
+                        .value_or(0);
     op.artifacts = in.optional_bool("artifacts").value_or(false);
     if (in.optional_value("forget") != nullptr) op.forget = id_field(in, "forget");
     return op;

@@ -46,7 +46,8 @@ struct RunCode {
     uint64_t memory_max = 0;
     uint64_t pids_max = 0;
     bool artifacts = false;
-    std::string forget;  // as ForgetRun, of an earlier run; empty: none
+    int64_t metrics_ms = 0;  // between events that say what is used; 0: none
+    std::string forget;      // as ForgetRun, of an earlier run; empty: none
 };
 
 struct InterruptRun {

@@ -140,6 +140,7 @@ Result<void> Run::begin() {
     started_ms_ = steady_ms();
     born_after_ = os::mark_births();
     if (op_.cpu_time_ms > 0) next_cpu_look_ms_ = started_ms_ + limits::kCpuTimeLookMs;
+    if (op_.metrics_ms > 0) next_metrics_ms_ = started_ms_ + op_.metrics_ms;
     kernel_.set_listener(this);
     event(fmt::format(R"({{"event":"started","at_ms":{}}})", unix_ms()));
     const HeldMessage request = std::exchange(op_.request, nullptr);
@@ -356,10 +357,20 @@ void Run::step(std::string_view action, int64_t now_ms) {
                       now_ms - started_ms_));
 }
 
+void Run::tell_metrics(int64_t now_ms) {
+    next_metrics_ms_ = now_ms + op_.metrics_ms;
+    if (!takes_output()) return;  // its reader is behind: nothing piles up
+    event(fmt::format(
+        R"({{"event":"metrics","wall_ms":{},"cpu_ms":{},"memory_bytes":{},"output_bytes":{}}})",
+        now_ms - started_ms_, meter_.cpu_ms_since(before_), meter_.memory_now(),
+        facts_.output_bytes));
+}
+
 void Run::tick(int64_t now_ms) {
     if (phase_ == Phase::Running) {
         check_limits(now_ms);
         kill_if_due(now_ms);
+        if (now_ms >= next_metrics_ms_) tell_metrics(now_ms);
     } else if (phase_ == Phase::Collecting && now_ms >= walk_deadline_ms_) {
         files_.stop();  // stopped, or on a disk that does not answer
         end({});
@@ -369,6 +380,10 @@ void Run::tick(int64_t now_ms) {
 std::optional<int64_t> Run::next_deadline() const {
     if (phase_ == Phase::Over) return std::nullopt;
     if (phase_ == Phase::Collecting) return walk_deadline_ms_;
+    return std::min(next_stop_ms(), next_metrics_ms_);
+}
+
+int64_t Run::next_stop_ms() const {
     if (kill_ms_) return *kill_ms_ + limits::kKillGraceMs;
     const int64_t timeout = started_ms_ + op_.timeout_ms;
     if (stop_ms_) {

@@ -76,6 +76,8 @@ class Run : public KernelListener {
     void interrupt_if_due(int64_t now_ms);
     void kill_if_due(int64_t now_ms);
     void step(std::string_view action, int64_t now_ms);
+    void tell_metrics(int64_t now_ms);
+    int64_t next_stop_ms() const;
     // --- the end ---
     void collect();
     void start_walk();
@@ -96,6 +98,7 @@ class Run : public KernelListener {
     timespec files_since_{};
     int64_t started_ms_ = 0;
     int64_t next_cpu_look_ms_ = INT64_MAX;  // of a run with a limit on CPU time
+    int64_t next_metrics_ms_ = INT64_MAX;
     os::BirthMark born_after_;
     int64_t execution_count_ = 0;
 

@@ -36,6 +36,10 @@ int64_t UsageMeter::cpu_ms_since(const Counters& before) const {
     return static_cast<int64_t>((cpu_usec() - before.cpu_usec) / 1000);
 }
 
+uint64_t UsageMeter::memory_now() const {
+    return bytes_in(birth_.memory_now);
+}
+
 Counters UsageMeter::read() const {
     return {
         .cpu_usec = cpu_usec(),
@@ -56,7 +60,7 @@ UsageSince UsageMeter::since(const Counters& before) const {
     const Counters now = read();
     return {
         .cpu_ms = static_cast<int64_t>((now.cpu_usec - before.cpu_usec) / 1000),
-        .memory_peak_bytes = std::max(bytes_in(birth_.memory_peak), bytes_in(birth_.memory_now)),
+        .memory_peak_bytes = std::max(bytes_in(birth_.memory_peak), memory_now()),
         .oom_kills = now.oom_kills - before.oom_kills,
         .pids_max_hits = now.pids_max_hits - before.pids_max_hits,
     };

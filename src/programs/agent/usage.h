@@ -39,6 +39,7 @@ class UsageMeter {
     // Single counters, for looks in between.
     uint64_t oom_kills() const;
     int64_t cpu_ms_since(const Counters& before) const;
+    uint64_t memory_now() const;
 
   private:
     Counters read() const;

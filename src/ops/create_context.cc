@@ -1,0 +1,38 @@
+#include "ops/create_context.h"
+
+#include <utility>
+
+#include "ops/validate.h"
+
+namespace cloister::ops {
+
+namespace {
+
+Result<void> check(const CreateContextInput& input) {
+    TRY_OK(check_id("sandbox", input.sandbox_id));
+    TRY_OK(check_language(input.spec.language));
+    TRY_OK(check_path("cwd", input.spec.cwd));
+    return check_env("env", input.spec.env);
+}
+
+}  // namespace
+
+Task<Result<std::shared_ptr<engine::Context>>> create_context(engine::Engine& engine,
+                                                              engine::Principal caller,
+                                                              CreateContextInput input) {
+    Result<void> good = engine.check_open();
+    if (good) good = check(input);
+    if (!good) co_return std::move(good).error();
+    const auto sandbox = engine.sandboxes().find_running(caller.project, input.sandbox_id);
+    if (!sandbox) co_return sandbox.error();
+    input.spec.cwd = absolute(input.spec.cwd);
+    const auto context = engine.contexts().create(**sandbox, std::move(input.spec));
+    if (!context) co_return context.error();
+    const Result<void> started = co_await engine::Context::start_interpreter(*context);
+    if (started) co_return *context;
+    (void)engine.contexts().forget(**sandbox, **context);  // a row that stays is found again
+    co_return make_error(ErrorKind::FailedPrecondition,
+                         "the interpreter could not be started: " + started.error().message);
+}
+
+}  // namespace cloister::ops
