@@ -78,7 +78,7 @@ Result<uint32_t> probe_limits(const os::CgroupTree& cgroups, const jail::Pool& p
         {Limit::Memory, os::Controller::Memory, {.memory_max = limits::kSandboxMemoryMin}},
         {Limit::Pids, os::Controller::Pids, {.pids_max = 16}},
         {Limit::Cpu, os::Controller::Cpu, {.cpu = 1}},
-        {Limit::CpuWeight, os::Controller::Cpu, {.cpu_shares = limits::kBusyCpuShares}},
+        {Limit::CpuWeight, os::Controller::Cpu, {.cpu_turn = os::CpuTurn::Last}},
         {Limit::DiskThroughput,
          os::Controller::Io,
          {.disk = {.device = pool.device(),

@@ -45,8 +45,7 @@ class Weigher {
     void forget_ended(const std::vector<Running>& running);
     void look(int64_t now_ms, const Running& sandbox);
     void weigh_nests();
-    enum class Weight { Usual, GivesWay };
-    void weigh(const std::string& group, Weight weight);
+    void set_turn(const std::string& group, os::CpuTurn turn);
 
     const os::CgroupTree& cgroups_;
     const std::function<std::vector<Running>()> running_;
