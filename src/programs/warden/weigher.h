@@ -33,6 +33,8 @@ class Weigher {
     void open(os::Poller& poller);
     // Looks if it is time.
     void tick(int64_t now_ms);
+    // One that is going: nothing of it is kept until the next look, which may be far off.
+    void forget(const Running& sandbox) { entries_.erase(sandbox); }
     // When tick() wants to be called next.
     std::optional<int64_t> next_look() const { return next_look_ms_; }
 
