@@ -73,7 +73,8 @@ TEST(Capabilities, WhatIsRequiredMustBeThere) {
 }
 
 TEST(Capabilities, EveryLimitThatIsListedCanBeRequired) {
-    const HostFacts whole{.enforced = kAll, .oom_kill = warden::OomKill::Watcher, .quick_moves = true};
+    const HostFacts whole{
+        .enforced = kAll, .oom_kill = warden::OomKill::Watcher, .quick_moves = true};
     EXPECT_EQ(limit_names().size(), check_limits(whole, {}).size());
     for (const std::string& name : limit_names()) {
         EXPECT_TRUE(check_required({name}, whole)) << name;

@@ -97,9 +97,9 @@ Result<void> add_requirements(SupervisorSettings& settings, const ServeOptions& 
     const std::vector<std::string> known = limit_names();
     for (const std::string& name : settings.require_limits) {
         if (std::ranges::find(known, name) != known.end()) continue;
-        return invalid_field("require_limits",
-                             fmt::format("`{}` is no limit of a host: it may be {}", name,
-                                         fmt::join(known, ", ")));
+        return invalid_field(
+            "require_limits",
+            fmt::format("`{}` is no limit of a host: it may be {}", name, fmt::join(known, ", ")));
     }
     return {};
 }

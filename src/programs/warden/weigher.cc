@@ -99,8 +99,7 @@ void Weigher::look(int64_t now_ms, const Running& sandbox) {
         os::parse_cpu_usec({text.data(), static_cast<size_t>(got)}, cgroups_.format());
     const bool before = entry.meter.busy();
     entry.meter.look(now_ms, usec / 1000);
-    if (first || entry.meter.busy() != before)
-        set_turn(group, turn_of(entry.meter.busy()));
+    if (first || entry.meter.busy() != before) set_turn(group, turn_of(entry.meter.busy()));
 }
 
 void Weigher::weigh_nests() {
