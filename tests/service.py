@@ -108,6 +108,7 @@ class Service:
         self.build = build
         self.failpoint = ""  # where a program dies, once (src/base/failpoint.h)
         self.asan_options = ""
+        self.require_limits: list[str] = []
         self.data = Path(tempfile.mkdtemp(prefix="cl-", dir=parent))
         self.data.chmod(0o711)
         self.log = Path("/tmp", self.data.name).with_suffix(".log")
@@ -240,6 +241,8 @@ class Service:
             *("--runtime", str(self.build.runtime)),
             "--print-key",
         ]
+        if self.require_limits:
+            command += ["--require-limits", ",".join(self.require_limits)]
         with self.log.open("ab") as log:
             self._supervisor = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment()

@@ -144,15 +144,13 @@ inline constexpr uint64_t kRunTmpfsMax = 16 * kMiB;
 inline constexpr uint64_t kRuntimeFilesMax = 10'000;
 inline constexpr uint64_t kRuntimeBytesMax = 256 * kMiB;
 
-// A sandbox that used more than kBusyCpuMs of CPU in kBusyWindowMs falls to kBusyCpuShares (of
-// kCpuShares), until it has rested for kRestMs.
+// A sandbox that used more than kBusyCpuMs of CPU in kBusyWindowMs comes last (os::CpuTurn), until
+// it has rested for kRestMs.
 inline constexpr int64_t kBusyWindowMs = 2'000;
 inline constexpr int64_t kBusyCpuMs = 1'000;
 inline constexpr int64_t kRestMs = 1'000;
 inline constexpr int64_t kBusyLookMs = 500;
-inline constexpr uint32_t kCpuShares = 1024;
-inline constexpr uint32_t kBusyCpuShares = 2;
-inline constexpr uint32_t kAgentCpuShares = 16 * 1024;
+inline constexpr uint32_t kAgentCpuShares = 16 * 1024;  // a group has 1024 by itself
 inline constexpr int64_t kProcViewMs = 1'000;   // age of the figures in a sandbox's /proc, at most
 inline constexpr size_t kRootCommandsMax = 32;  // `sudo` at the same time, in a sandbox
 inline constexpr size_t kRootRequestMax = 256 * kKiB;  // its words and environment together

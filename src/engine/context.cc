@@ -13,8 +13,8 @@
 namespace cloister::engine {
 namespace {
 
-// How much later than the agent should have answered the engine stops waiting for it.
-constexpr int64_t kGuardMs = limits::kInterruptGraceMs + limits::kKillGraceMs + 1'000;
+// What the agent sent while its readers were slow is read in so long.
+constexpr int64_t kHurryMs = 100;
 // An interrupt may overtake the start of its run: it is repeated until the agent knows the run.
 constexpr std::chrono::milliseconds kStopPause{20};
 constexpr int kStopTries = 100;
@@ -217,7 +217,7 @@ Task<Result<void>> Context::go_on_with(Sandbox& sandbox, Run& run) {
 
 Task<Result<void>> Context::make_ready(Sandbox& sandbox, Run& run) {
     if (sandbox.death()) co_return make_error(ErrorKind::Unavailable, sandbox.death()->message);
-    set_guard(limits::kContextStartTimeoutMs);
+    set_guard(limits::kContextStartTimeoutMs + kAgentPatienceMs);
     Result<void> written = co_await write_files(sandbox, run);
     if (!written || run.ended() || interpreter_ == Interpreter::Ready) co_return written;
     co_return co_await prepare(sandbox, run);
@@ -250,7 +250,7 @@ Task<Result<void>> Context::prepare(Sandbox& sandbox, Run& run) {
 Task<Result<void>> Context::launch(Sandbox& sandbox) {
     start_asked_ = false;
     starting_ = true;
-    set_guard(limits::kContextStartTimeoutMs);
+    set_guard(limits::kContextStartTimeoutMs + kAgentPatienceMs);
     launched_ = co_await ask_for_interpreter(sandbox);
     if (!active_) guard_at_ = INT64_MAX;
     starting_ = false;
@@ -419,11 +419,8 @@ void Context::disconnect() {
 
 Context::Guard Context::check_guard(int64_t now_steady_ms) {
     if (now_steady_ms < guard_at_) return Guard::Fine;
-    guard_at_ = now_steady_ms + kGuardMs;
-    if (active_ && active_->log()->held_back()) {
-        hurry();
-        return Guard::Fine;
-    }
+    guard_at_ = now_steady_ms + kAgentPatienceMs;
+    if (active_ && spare(*active_)) return Guard::Fine;
     if (std::exchange(killed_, true)) {
         disconnect();
         return Guard::Fine;
@@ -432,9 +429,19 @@ Context::Guard Context::check_guard(int64_t now_steady_ms) {
     return Guard::Kill;
 }
 
+// Whether the sandbox of a run that is late may live on for now.
+bool Context::spare(Run& run) {
+    if (run.log()->held_back()) {
+        hurry();
+        guard_at_ = steady_ms() + kHurryMs;
+        return true;
+    }
+    return run.being_stopped() && !std::exchange(spared_, true);
+}
+
 void Context::set_guard(int64_t after_ms) {
-    guard_at_ = steady_ms() + after_ms + kGuardMs;
-    killed_ = false;
+    guard_at_ = steady_ms() + after_ms + kAgentSilenceMs;
+    spared_ = killed_ = false;
 }
 
 }  // namespace cloister::engine

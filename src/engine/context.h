@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "engine/agent.h"
 #include "engine/run.h"
@@ -34,6 +35,12 @@ enum class ContextState {
     Busy,  // a run has its interpreter
 };
 std::string_view to_string(ContextState state);
+
+// The server kills a sandbox whose agent says nothing for so long after it had to stop a run: with
+// what the kill takes, the run ends within a second of its timeout. An agent that says that it is
+// at work gets more time.
+inline constexpr int64_t kAgentSilenceMs = limits::kInterruptGraceMs + 200;
+inline constexpr int64_t kAgentPatienceMs = 1'000;
 
 class Context : public std::enable_shared_from_this<Context> {
   public:
@@ -78,11 +85,12 @@ class Context : public std::enable_shared_from_this<Context> {
     void hurry();
     // Gives the agent's connection up: the active run ends now.
     void disconnect();
-    // To be asked about every half second: the agent should have answered long before the guard.
-    // First readers are not waited for any more, then the sandbox has to be killed, at last the
-    // connection is given up.
+    // To be asked at guard_at(), by when the agent should have answered: an agent that is at work
+    // on the run's end gets more time, readers are not waited for any more, then the sandbox has to
+    // be killed, at last the connection is given up.
     enum class Guard { Fine, Kill };
     Guard check_guard(int64_t now_steady_ms);
+    int64_t guard_at() const { return guard_at_; }
 
   private:
     static Task<void> work(std::shared_ptr<Context> self, std::shared_ptr<Sandbox> sandbox);
@@ -103,6 +111,7 @@ class Context : public std::enable_shared_from_this<Context> {
     void note_disk(Run& run) const;
     void let_forget(const Sandbox& sandbox, const Run& run);
     void set_guard(int64_t after_ms);
+    bool spare(Run& run);
     void settle(Sandbox& sandbox, Run& run, const Error& error);
 
     const Name name_;
@@ -119,6 +128,7 @@ class Context : public std::enable_shared_from_this<Context> {
     Signal launch_signal_;
     std::string forget_;            // the run whose events the agent need not keep any more
     std::string started_as_;        // how the interpreter came to life
+    bool spared_ = false;           // the guard has given the agent more time
     bool killed_ = false;           // the guard has asked for the sandbox's death
     int64_t guard_at_ = INT64_MAX;  // steady; moved by each phase of a run
 };

@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -11,7 +12,9 @@
 namespace cloister::engine {
 namespace {
 
-constexpr std::chrono::milliseconds kWatchPause{500};
+// Shorter than any guard of a run that may yet begin, so that none is overlooked.
+constexpr int64_t kWatchPauseMs = 500;
+static_assert(kWatchPauseMs < kAgentSilenceMs);
 constexpr std::chrono::seconds kHousePause{10};
 // Clients wait so long for a new server to take over what the former one left.
 constexpr std::chrono::milliseconds kRecoveryTime{3'000};
@@ -72,8 +75,9 @@ Task<void> Engine::recovered() {
 
 Task<void> Engine::keep_watch(std::shared_ptr<Engine> self) {
     while (!self->stopped_) {
-        co_await sleep_for(kWatchPause);
         self->sandboxes_->watch();
+        const int64_t next = self->sandboxes_->next_guard() - steady_ms();
+        co_await sleep_for(std::chrono::milliseconds(std::clamp<int64_t>(next, 1, kWatchPauseMs)));
     }
 }
 

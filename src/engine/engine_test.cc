@@ -394,12 +394,36 @@ Task<void> guard(Checks&) {
     const int64_t begun = steady_ms();
     co_await Bench::end_of(run);
     EXPECT_EQ(reason_of(*run), "sandbox_lost");
+    EXPECT_GE(steady_ms() - begun, kAgentSilenceMs);
     EXPECT_LT(steady_ms() - begun, 12'000);
     EXPECT_TRUE(bench.warden()->agents.empty());
     co_await bench.stop();
 }
 TEST(Engine, ASandboxThatDoesNotEndItsRunIsKilled) {
     on_loop(guard);
+}
+
+Task<void> patience(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    RunSpec slow{.code = "stopping"}, stuck{.code = "stopping"};
+    slow.timeout_ms = stuck.timeout_ms = 1;
+    const auto late = bench.queue(sandbox, std::move(slow));
+    co_await Bench::start_of(late);
+    co_await sleep_for(std::chrono::milliseconds(kAgentSilenceMs + kAgentPatienceMs / 4));
+    EXPECT_FALSE(late->ended()) << "its agent says that it is at work";
+    bench.agent_of(*sandbox).go();
+    co_await Bench::end_of(late);
+    EXPECT_EQ(reason_of(*late), "ok");
+    bench.agent_of(*sandbox).may_go = false;
+    const auto never = bench.queue(sandbox, std::move(stuck));
+    co_await Bench::end_of(never);
+    EXPECT_EQ(reason_of(*never), "sandbox_lost") << "but not for ever";
+    co_await bench.stop();
+}
+TEST(Engine, AnAgentThatIsStoppingARunGetsMoreTime) {
+    on_loop(patience);
 }
 
 // --- Narrowed limits ---

@@ -185,6 +185,7 @@ void Run::on_step(const json::object& event) {
     const json::object step{{"action", text_of(event, "action")},
                             {"after_ms", int_of(event, "after_ms")}};
     log_->append("step", json::serialize(step));
+    being_stopped_ = true;
 }
 
 void Run::on_metrics(const json::object& event) {

@@ -89,6 +89,8 @@ class Run : public std::enable_shared_from_this<Run> {
     bool ended() const { return state_ == RunState::Ended; }
     int64_t created_ms() const { return created_ms_; }
     bool begun_before() const { return begun_before_; }
+    // Whether the agent has said that it is stopping the run.
+    bool being_stopped() const { return being_stopped_; }
     // Whether the record of its end has been stored.
     bool kept() const { return kept_; }
     void set_kept() { kept_ = true; }
@@ -143,6 +145,7 @@ class Run : public std::enable_shared_from_this<Run> {
     RunSpec spec_;
     Keep keep_;
     bool kept_ = false;
+    bool being_stopped_ = false;
     RunState state_ = RunState::Queued;
     std::shared_ptr<RunLog> log_ = std::make_shared<RunLog>();
     std::shared_ptr<RunStdin> stdin_ = std::make_shared<RunStdin>();

@@ -98,6 +98,14 @@ Context::Guard Sandbox::check_guard(int64_t now_steady_ms) {
     return worst;
 }
 
+int64_t Sandbox::guard_at() const {
+    int64_t earliest = INT64_MAX;
+    for (const auto& context : contexts_ | std::views::values) {
+        earliest = std::min(earliest, context->guard_at());
+    }
+    return earliest;
+}
+
 Sandbox::Use::Use(std::shared_ptr<Sandbox> sandbox) : sandbox_(std::move(sandbox)) {
     ++sandbox_->users_;
 }

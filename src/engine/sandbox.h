@@ -91,6 +91,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     void hurry();
     void disconnect();
     Context::Guard check_guard(int64_t now_steady_ms);
+    int64_t guard_at() const;  // the earliest of its contexts'
 
     // Counts as use while it lives: the sandbox is not idle.
     class Use {

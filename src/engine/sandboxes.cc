@@ -332,4 +332,12 @@ void Sandboxes::watch() {
     }
 }
 
+int64_t Sandboxes::next_guard() const {
+    int64_t next = INT64_MAX;
+    for (const auto& sandbox : live_ | std::views::values) {
+        next = std::min(next, sandbox->guard_at());
+    }
+    return next;
+}
+
 }  // namespace cloister::engine

@@ -57,9 +57,10 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     static Task<void> reconcile(std::shared_ptr<Sandboxes> self);
     // Deaths that could not be stored are tried again.
     void tidy();
-    // Every half second or so: kills idle ones, and those whose runs are long past their time;
-    // looks how full the disks of busy ones are.
+    // Every half second, and at next_guard(): kills idle ones, and those whose runs are past their
+    // time; looks how full the disks of busy ones are.
     void watch();
+    int64_t next_guard() const;  // steady
 
   private:
     Result<warden::JailPlan> plan_of(const Sandbox& sandbox) const;

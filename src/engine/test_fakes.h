@@ -268,6 +268,10 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
         if (word == "flood") co_await flood(id, std::stoul(rest));
         if (word == "cat") co_await cat(peer, id);
         if (word == "await") co_await await_go(id, std::stoul(rest));
+        if (word == "stopping") {
+            co_await say(id, FrameKind::Json, R"({"event":"step","action":"kill","after_ms":1})");
+            while (alive_ && !may_go) co_await changed_.wait();
+        }
         json::object ended = ended_event(reason);
         if (word == "file")
             ended["artifacts"] = json::array{{{"path", rest}, {"size", 1}, {"modified_ms", 1}}};

@@ -55,12 +55,16 @@ struct DiskLimits {
     uint64_t bytes_per_second = 0;
     uint32_t iops = 0;
 };
+// How a group competes with those beside it. Last: it has about what they leave, and gives way at
+// once to whatever wakes up there; a small weight alone lets it finish its turn.
+enum class CpuTurn { Unchanged, Usual, Last };
 // 0: leave it alone.
 struct GroupLimits {
     uint64_t memory_max = 0;  // bytes; no swap on top of it
     uint32_t pids_max = 0;
     uint32_t cpu = 0;         // whole CPUs
     uint32_t cpu_shares = 0;  // weight against the groups beside it; 1024 is what a new group has
+    CpuTurn cpu_turn = CpuTurn::Unchanged;  // Usual is what a new group has
     DiskLimits disk;
 };
 

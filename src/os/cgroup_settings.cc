@@ -44,6 +44,10 @@ void add_weight(const GroupLimits& limits, CgroupFormat format, Settings& settin
     }
 }
 
+void add_turn(CpuTurn turn, Settings& settings) {
+    settings.push_back({.file = "cpu.idle", .value = turn == CpuTurn::Last ? "1" : "0"});
+}
+
 void add_disk(const DiskLimits& disk, CgroupFormat format, Settings& settings) {
     const std::string device =
         std::to_string(major(disk.device)) + ":" + std::to_string(minor(disk.device));
@@ -77,6 +81,8 @@ Settings settings_of(const Hierarchy& hierarchy, const GroupLimits& limits) {
     if (hierarchy.has(Controller::Cpu) && limits.cpu > 0) add_cpu(limits, format, settings);
     if (hierarchy.has(Controller::Cpu) && limits.cpu_shares > 0)
         add_weight(limits, format, settings);
+    if (hierarchy.has(Controller::Cpu) && limits.cpu_turn != CpuTurn::Unchanged)
+        add_turn(limits.cpu_turn, settings);
     const bool disk = limits.disk.bytes_per_second > 0 || limits.disk.iops > 0;
     if (hierarchy.has(Controller::Io) && disk) add_disk(limits.disk, format, settings);
     return settings;

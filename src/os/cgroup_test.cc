@@ -111,6 +111,12 @@ TEST(CgroupSettings, WeighCpuTimeAlikeInBothVersions) {
     EXPECT_EQ(weight(CgroupFormat::V2, 2), "cpu.weight=1");
     EXPECT_EQ(weight(CgroupFormat::V2, 1024), "cpu.weight=100");
     EXPECT_EQ(weight(CgroupFormat::V2, 16384), "cpu.weight=1600");
+    for (const CgroupFormat format : {CgroupFormat::V1, CgroupFormat::V2}) {
+        const Hierarchy home{
+            .mount_point = "/", .format = format, .controllers = {Controller::Cpu}};
+        EXPECT_EQ(value_of(settings_of(home, {.cpu_turn = CpuTurn::Last}), "cpu.idle"), "1");
+        EXPECT_EQ(value_of(settings_of(home, {.cpu_turn = CpuTurn::Usual}), "cpu.idle"), "0");
+    }
 }
 
 TEST(CgroupSettings, BoundTheDisk) {
@@ -298,6 +304,10 @@ TEST_F(CgroupTreeTest, WeighsGroups) {
     for (const uint32_t shares : {2u, 16384u, 1024u}) {
         const auto set = tree_->limit("box", {.cpu_shares = shares});
         EXPECT_TRUE(set) << shares << ": " << set.error().message;
+    }
+    for (const CpuTurn turn : {CpuTurn::Last, CpuTurn::Usual}) {
+        const auto set = tree_->limit("box", {.cpu_turn = turn});
+        EXPECT_TRUE(set) << set.error().message;
     }
 }
 

@@ -153,22 +153,9 @@ std::vector<Check> check_tiers() {
                         "use `namespace`, or run mutually hostile projects on hosts of their own")};
 }
 
-std::string_view name_of(Limit limit) {
-    return std::ranges::find(kLimits, limit, &LimitWords::limit)->name;
-}
-
-std::optional<Limit> limit_named(std::string_view name) {
-    const auto* found = std::ranges::find(kLimits, name, &LimitWords::name);
-    if (found == kLimits.end()) return std::nullopt;
-    return found->limit;
-}
-
-std::string limit_names() {
-    std::string names;
-    for (const LimitWords& words : kLimits) {
-        if (!names.empty()) names += ", ";
-        names += words.name;
-    }
+std::vector<std::string> limit_names() {
+    std::vector<std::string> names;
+    for (const Check& check : check_limits({}, {})) names.push_back(check.name);
     return names;
 }
 

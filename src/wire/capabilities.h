@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,11 +55,9 @@ Result<void> check_required(const std::vector<std::string>& names, const HostFac
 // The tiers: which there are, and why not more.
 std::vector<Check> check_tiers();
 
-// The names by which a configuration requires limits: "memory", "pids", …
-std::string_view name_of(warden::Limit limit);
-std::optional<warden::Limit> limit_named(std::string_view name);
-// "memory, pids, …": all of them, for errors.
-std::string limit_names();
+// The names by which a configuration requires limits: all that check_limits() lists, "memory",
+// "pids", …
+std::vector<std::string> limit_names();
 
 json::array checks_json(const std::vector<Check>& checks);
 

@@ -72,13 +72,16 @@ TEST(Capabilities, WhatIsRequiredMustBeThere) {
     EXPECT_NE(refused.error().message.find("`pids`"), std::string::npos);
 }
 
-TEST(Capabilities, LimitsHaveNames) {
-    for (uint32_t bit = 1; bit < kAll; bit *= 2) {
-        const auto limit = static_cast<warden::Limit>(bit);
-        EXPECT_EQ(limit_named(name_of(limit)), limit);
-        EXPECT_NE(limit_names().find(name_of(limit)), std::string::npos);
+TEST(Capabilities, EveryLimitThatIsListedCanBeRequired) {
+    const HostFacts whole{
+        .enforced = kAll, .oom_kill = warden::OomKill::Watcher, .quick_moves = true};
+    EXPECT_EQ(limit_names().size(), check_limits(whole, {}).size());
+    for (const std::string& name : limit_names()) {
+        EXPECT_TRUE(check_required({name}, whole)) << name;
+        const auto refused = check_required({name}, {});
+        ASSERT_FALSE(refused) << name;
+        EXPECT_NE(refused.error().message.find("`" + name + "`"), std::string::npos);
     }
-    EXPECT_FALSE(limit_named("bandwidth"));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import Cli
-from service import Build, Service
+from service import Build, Service, running
 
 LIMITS = {"memory", "pids", "cpu", "disk", "disk_throughput", "cpu_weight", "oom_kill", "quick_moves"}
 
@@ -106,4 +106,14 @@ def test_start_refuses_a_tier_that_is_not_there(build: Build) -> None:
 def test_start_refuses_an_unknown_limit(build: Build) -> None:
     said = serve_refuses(build, "--require-limits", "memory,bandwidth")
     assert "bandwidth" in said
-    assert "disk_throughput" in said, "it names those that there are"
+    assert all(name in said for name in LIMITS), "it names those that there are"
+
+
+def test_every_limit_that_is_in_force_can_be_required(build: Build, client: httpx.Client) -> None:
+    checks = client.get("/v1/capabilities").json()["limits"]
+    names = [check["name"] for check in checks if check["state"] == "enforced"]
+    assert {"oom_kill", "memory"} <= set(names)
+    service = Service(build)
+    service.require_limits = names
+    with running(service):
+        assert httpx.get(f"{service.url}/readyz", trust_env=False).status_code == 200

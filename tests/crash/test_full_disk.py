@@ -1,8 +1,9 @@
-"""C05 for database and log: their disk is full: typed answers, nothing breaks, and it recovers by itself."""
+"""C05 for database, log and spools: there is no room: typed answers, nothing breaks, and it recovers by itself."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,7 +13,9 @@ from typing import Any
 import httpx
 import pytest
 from conftest import create_sandbox, new_client
-from service import Build, Service, wait_until
+from service import Build, Service, processes_in_group, running, wait_until
+from sse import read_events
+
 
 @contextlib.contextmanager
 def small_disk(place: Path, size: int) -> Iterator[Path]:
@@ -146,3 +149,92 @@ def test_the_log_has_no_room(build: Build, tmp_path: Path) -> None:
         finally:
             service.kill_rest()
     service.remove()
+
+
+@pytest.fixture
+def roomy(build: Build) -> Iterator[tuple[Service, httpx.Client]]:
+    with running(Service(build)) as service, new_client(service, Authorization=f"Bearer {service.key}") as client:
+        yield service, client
+
+
+def test_a_death_that_the_database_refuses_is_stored_later(roomy: tuple[Service, httpx.Client]) -> None:
+    service, client = roomy
+    box = create_sandbox(client)["id"]
+    refuse = "BEGIN SELECT RAISE(ABORT, 'the test refuses it'); END"
+    in_database(service, f"CREATE TRIGGER refuse BEFORE UPDATE ON sandboxes WHEN NEW.state = 'dead' {refuse}")
+
+    assert client.delete(f"/v1/sandboxes/{box}").status_code == 204
+    assert client.get(f"/v1/sandboxes/{box}").json()["state"] == "dead"
+    assert not processes_in_group(box)
+    assert "a sandbox's end was not stored yet" in service.log_text()
+    assert state_of(service, box) == "running"
+
+    in_database(service, "DROP TRIGGER refuse")
+    wait_until(lambda: state_of(service, box) == "dead", 60, "it is tried again")
+
+
+def in_database(service: Service, statement: str, *values: str) -> list[Any]:
+    database = sqlite3.connect(service.data / "state" / "cloister.db", timeout=10)
+    try:
+        with database:
+            return database.execute(statement, values).fetchall()
+    finally:
+        database.close()
+
+
+def state_of(service: Service, sandbox_id: str) -> str:
+    return str(in_database(service, "SELECT state FROM sandboxes WHERE id = ?", sandbox_id)[0][0])
+
+
+BLOCK, BLOCKS = 65536, 40
+FLOODS_AND_WAITS = f"""
+import os, sys, time
+for _ in range({BLOCKS}):
+    sys.stdout.write('x' * {BLOCK}); sys.stdout.flush()
+while not os.path.exists('stop'): time.sleep(0.05)
+print('after')
+"""
+
+
+def test_a_spool_has_no_room(roomy: tuple[Service, httpx.Client]) -> None:
+    """Who reads along gets everything; a server that comes later gets what there was room for, and is told the rest."""
+    service, client = roomy
+    full, other = create_sandbox(client)["id"], create_sandbox(client)["id"]
+    pool = Path(f"/proc/{service.program('cloister-warden').pid}/root{service.data}/run/pool")
+    exhaust(pool / "spools" / full)
+
+    def run(box: str, code: str, **more: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = client.post(f"/v1/sandboxes/{box}/runs", json={"code": code, **more}).json()
+        return answer
+
+    def stdout_bytes(run_id: str) -> int:
+        return int(client.get(f"/v1/runs/{run_id}").json()["stdout"]["bytes"])
+
+    run(full, "x = 1")
+    flood = run(full, FLOODS_AND_WAITS, wait=False)["id"]
+    wait_until(lambda: stdout_bytes(flood) == BLOCKS * BLOCK, 60, "all output has come")
+    assert run(other, "print(2)")["stdout"]["text"] == "2\n"
+
+    service.kill("cloisterd")
+    client.put(f"/v1/sandboxes/{full}/files", params={"path": "stop"}, content=b"").raise_for_status()
+    wait_until(lambda: client.get(f"/v1/runs/{flood}").json()["state"] == "ended", 60, "it ends")
+    assert client.get(f"/v1/runs/{flood}").json()["end_reason"] == "ok"
+    with client.stream("GET", f"/v1/runs/{flood}/events") as answer:
+        events = list(read_events(answer.iter_bytes()))
+    dropped = [event.data["bytes"] for event in events if event.type == "dropped"]
+    assert sum(dropped) > BLOCK, [event.type for event in events]
+    assert [event.type for event in events].count("ended") == 1
+    assert run(full, "print(x)")["stdout"]["text"] == "1\n"
+    assert run(other, "print(3)")["stdout"]["text"] == "3\n"
+
+
+def exhaust(subvolume: Path) -> None:
+    """Takes all that the subvolume's quota leaves."""
+    with (subvolume / "filler").open("wb") as filler:
+        end = 0
+        for size in (64 << 20, 1 << 20, 64 << 10, 4 << 10):
+            with contextlib.suppress(OSError):
+                while True:
+                    os.posix_fallocate(filler.fileno(), end, size)
+                    end += size
+    assert end > 0

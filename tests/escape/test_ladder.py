@@ -174,11 +174,11 @@ def test_an_agent_that_does_not_answer_costs_its_sandbox(client: httpx.Client) -
         for pid in processes_in_group(sandbox["id"])
         if Path(f"/proc/{pid}/comm").read_text().startswith("cloister-agent") and "/agent" in cgroup_of(pid)
     ]
-    begun = time.monotonic()
+    assert agents
     threading.Timer(0.5, lambda: [os.kill(pid, signal.SIGSTOP) for pid in agents]).start()
     seen = run_events(client, sandbox, "print('before', flush=True)\nimport time; time.sleep(60)")
-    assert time.monotonic() - begun < 10
     assert seen[-1].data["end_reason"] == "sandbox_lost", seen[-1].data
+    assert TIMEOUT_MS <= seen[-1].data["metrics"]["wall_ms"] <= TIMEOUT_MS + LATE_MS, seen[-1].data
     assert text_of(seen, "stdout") == "before\n"
     assert [event.data["action"] for event in seen if event.type == "step"] == ["kill_sandbox"]
     assert client.get(f"/v1/sandboxes/{sandbox['id']}").json()["state"] == "dead"

@@ -406,8 +406,12 @@ void Run::collect() {
 }
 
 void Run::start_walk() {
-    const int64_t most = stop_ms_ ? limits::kArtifactWalkAtStopMs : limits::kArtifactWalkMs;
-    walk_deadline_ms_ = steady_ms() + 2 * most;
+    // Code that ends just before its timeout must not be looked for longer than that allows.
+    const int64_t now = steady_ms();
+    const int64_t left = stop_ms_ ? 0 : started_ms_ + op_.timeout_ms - now;
+    const int64_t most =
+        std::clamp<int64_t>(left, limits::kArtifactWalkAtStopMs, limits::kArtifactWalkMs);
+    walk_deadline_ms_ = now + most + limits::kArtifactWalkAtStopMs;
     auto pipe = os::make_pipe(os::Blocking::No);
     if (!pipe) return end({});
     const bool ask = suspects_disk_ && failed(facts_);

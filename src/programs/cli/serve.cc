@@ -1,5 +1,6 @@
 // cloister serve: prepares the machine, starts the programs and stays with them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -70,7 +71,8 @@ void add_options(CLI::App& app, ServeOptions& options) {
     app.add_option("--log-level", options.log_level, "debug, info (default), warn or error");
     app.add_option("--min-tier", options.min_tier, "refuse to start with a weaker isolation");
     app.add_option("--require-limits", options.require_limits,
-                   "refuse to start where one of these cannot be enforced: " + limit_names())
+                   fmt::format("refuse to start where one of these cannot be enforced: {}",
+                               fmt::join(limit_names(), ", ")))
         ->delimiter(',');
 }
 
@@ -92,11 +94,12 @@ Result<void> add_requirements(SupervisorSettings& settings, const ServeOptions& 
     }
     settings.require_limits =
         options.require_limits.empty() ? file.require_limits : options.require_limits;
+    const std::vector<std::string> known = limit_names();
     for (const std::string& name : settings.require_limits) {
-        if (limit_named(name)) continue;
+        if (std::ranges::find(known, name) != known.end()) continue;
         return invalid_field(
             "require_limits",
-            fmt::format("`{}` is no limit of a host: it may be {}", name, limit_names()));
+            fmt::format("`{}` is no limit of a host: it may be {}", name, fmt::join(known, ", ")));
     }
     return {};
 }

@@ -78,7 +78,7 @@ Result<uint32_t> probe_limits(const os::CgroupTree& cgroups, const jail::Pool& p
         {Limit::Memory, os::Controller::Memory, {.memory_max = limits::kSandboxMemoryMin}},
         {Limit::Pids, os::Controller::Pids, {.pids_max = 16}},
         {Limit::Cpu, os::Controller::Cpu, {.cpu = 1}},
-        {Limit::CpuWeight, os::Controller::Cpu, {.cpu_shares = limits::kBusyCpuShares}},
+        {Limit::CpuWeight, os::Controller::Cpu, {.cpu_turn = os::CpuTurn::Last}},
         {Limit::DiskThroughput,
          os::Controller::Io,
          {.disk = {.device = pool.device(),
@@ -183,6 +183,9 @@ Result<OpenHost> open_host(const HostOptions& options) {
     open.recovered = TRY(recover(open.host, open.journal));
     open.host.runtime = TRY(jail::import_runtime(open.host.pool, options.runtime)).id;
     open.base_template = TRY(open.host.pool.base_template());
+    const auto removed = remove_old_images(open.host, open.base_template, open.recovered);
+    if (!removed)
+        log_warn("old images are still in the pool", {{"error", removed.error().message}});
     open.host.enforced = TRY(probe_limits(open.host.cgroups, open.host.pool));
     open.oom_kill = static_cast<uint32_t>(TRY(probe_oom_kill(open.host.cgroups)));
     return open;

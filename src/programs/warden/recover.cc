@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/ids.h"
 #include "base/log.h"
 #include "os/btrfs.h"
 #include "wire/layout.h"
@@ -90,7 +91,7 @@ Result<void> sweep_groups_of(const jail::Host& host, const Nest& nest,
 
 // --- Files and sockets, found by name ---
 
-Result<void> sweep_subvolumes(const jail::Pool& pool, const char* parent,
+Result<void> sweep_subvolumes(const jail::Pool& pool, const std::string& parent,
                               const std::function<bool(const std::string&)>& keep) {
     const os::Fd directory = TRY(pool.directory(parent));
     for (const std::string& name : TRY(pool.list(parent))) {
@@ -125,6 +126,15 @@ std::set<std::string> names_of(const std::list<Nest>& nests) {
     return names;
 }
 
+std::set<std::string> images_in_use(const Recovered& recovered) {
+    std::set<std::string> used;
+    for (const Nest& nest : recovered.nests) {
+        used.emplace(nest.entry.template_revision.view());
+        used.insert(nest.entry.runtime);
+    }
+    return used;
+}
+
 }  // namespace
 
 Result<Recovered> recover(const jail::Host& host, Journal& journal) {
@@ -147,6 +157,19 @@ Result<Recovered> recover(const jail::Host& host, Journal& journal) {
     TRY_OK(sweep_sockets(layout::agents_directory(host.data), kept));
     TRY_OK(sweep_sockets(layout::nests_directory(host.data), names_of(recovered.nests)));
     return recovered;
+}
+
+Result<void> remove_old_images(const jail::Host& host, const std::string& base_template,
+                               const Recovered& recovered) {
+    std::set<std::string> used = images_in_use(recovered);
+    used.insert({base_template, host.runtime});
+    // Whatever is not named by an id is no image: `templates/base`.
+    const auto keep = [&](const std::string& name) { return !is_id(name) || used.contains(name); };
+    for (const std::string& project : TRY(host.pool.list(jail::kProjects))) {
+        TRY_OK(sweep_subvolumes(host.pool, jail::kProjects + ("/" + project), keep));
+    }
+    TRY_OK(sweep_subvolumes(host.pool, jail::kTemplates, keep));
+    return sweep_subvolumes(host.pool, jail::kRuntimes, keep);
 }
 
 }  // namespace cloister::warden

@@ -36,4 +36,9 @@ struct Recovered {
 // else.
 Result<Recovered> recover(const jail::Host& host, Journal& journal);
 
+// Removes the images and runtimes of earlier versions, and the projects' snapshots of them, but for
+// those that what was recovered lives on.
+Result<void> remove_old_images(const jail::Host& host, const std::string& base_template,
+                               const Recovered& recovered);
+
 }  // namespace cloister::warden

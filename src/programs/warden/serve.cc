@@ -40,7 +40,10 @@ Result<void> serve(const HostOptions& options) {
     std::signal(SIGPIPE, SIG_IGN);
     const os::Fd signals = TRY(os::make_signal_fd({SIGCHLD, SIGTERM, SIGINT}));
     OpenHost host = TRY(open_host(options));
-    auto met = check_required(options.require_limits, {.enforced = host.host.enforced});
+    auto met =
+        check_required(options.require_limits, {.enforced = host.host.enforced,
+                                                .oom_kill = static_cast<OomKill>(host.oom_kill),
+                                                .quick_moves = host.quick_moves.open()});
     if (!met) {
         (void)close_host(host);  // what the configuration lacks is the reason to tell
         return met;

@@ -21,6 +21,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "os/btrfs.h"
 #include "os/loop_device.h"
 #include "os/socket.h"
 #include "programs/warden/prepare.h"
@@ -253,13 +254,16 @@ class WardenTest : public testing::Test {
         }
         return agents;
     }
-    // Sockets and subvolumes of sandboxes. The pool is seen by the warden only.
+    // A directory of the pool, which is seen by the warden only.
+    std::string in_pool(const std::string& name) const {
+        return "/proc/" + std::to_string(warden_) + "/root" + layout::pool_directory(data()) + "/" +
+               name;
+    }
+    // Sockets and subvolumes of sandboxes.
     std::vector<std::string> objects() const {
         std::vector<std::string> all = names_in(layout::agents_directory(data()));
-        const std::string pool =
-            "/proc/" + std::to_string(warden_) + "/root" + layout::pool_directory(data());
         for (const char* parent : {jail::kSandboxes, jail::kSpools})
-            std::ranges::copy(names_in(pool + "/" + parent), std::back_inserter(all));
+            std::ranges::copy(names_in(in_pool(parent)), std::back_inserter(all));
         return all;
     }
 
@@ -476,6 +480,27 @@ TEST_F(WardenTest, KeepsANestOfAnEarlierRuntimeUntilItsLastSandboxIsGone) {
     ASSERT_EQ(processes_in("reaper").size(), 1u);
     EXPECT_NE(processes_in("reaper"), old_nest);
     EXPECT_NE(agent_hello(fresh.sandbox).find(R"("ok":true)"), std::string::npos);
+
+    const std::string project = jail::kProjects + ("/" + std::string(project_.view()));
+    EXPECT_EQ(names_in(in_pool(jail::kRuntimes)).size(), 2u);
+    EXPECT_EQ(names_in(in_pool(project)).size(), 3u) << "its image and two runtimes";
+    stop(SIGKILL);
+    start();
+    EXPECT_EQ(names_in(in_pool(jail::kRuntimes)).size(), 1u) << "nothing uses the old one";
+    EXPECT_EQ(names_in(in_pool(project)).size(), 2u);
+    EXPECT_TRUE(create(old)) << "with what is left";
+}
+
+TEST_F(WardenTest, RemovesOldImages) {
+    const auto templates = os::open_file(in_pool(jail::kTemplates), O_RDONLY | O_DIRECTORY);
+    const auto before = names_in(in_pool(jail::kTemplates));
+    ASSERT_TRUE(templates && os::create_subvolume(*templates, new_id()));
+    EXPECT_EQ(names_in(in_pool(jail::kTemplates)).size(), before.size() + 1);
+    stop(SIGKILL);
+    start();
+    const auto after = names_in(in_pool(jail::kTemplates));
+    EXPECT_TRUE(std::ranges::is_permutation(after, before)) << "those that are used stay";
+    EXPECT_TRUE(create(plan()));
 }
 
 TEST_F(WardenTest, RemovesWhatNoBookNames) {

@@ -201,6 +201,7 @@ void Warden::settle(Sandbox& sandbox) {
 
 void Warden::remove(Sandbox& sandbox) {
     sandbox.state = State::Removing;
+    weigher_.forget({.nest = sandbox.nest, .sandbox = sandbox.plan.sandbox});
     if (sandbox.ready.open()) poller_.unwatch(sandbox.ready);
     sandbox.ready.reset();
     helpers_.run(

@@ -24,6 +24,10 @@ constexpr std::string_view kTrigger = "some 100000 2000000\n";
 constexpr int64_t kAwakeMs = 2 * limits::kBusyWindowMs;
 constexpr int64_t kSeldomMs = 4'000;
 
+os::CpuTurn turn_of(bool gives_way) {
+    return gives_way ? os::CpuTurn::Last : os::CpuTurn::Usual;
+}
+
 Result<os::Fd> open_trigger() {
     os::Fd file = TRY(os::open_file("/proc/pressure/cpu", O_RDWR | O_NONBLOCK));
     TRY_OK(os::write_all(file, kTrigger));
@@ -95,8 +99,7 @@ void Weigher::look(int64_t now_ms, const Running& sandbox) {
         os::parse_cpu_usec({text.data(), static_cast<size_t>(got)}, cgroups_.format());
     const bool before = entry.meter.busy();
     entry.meter.look(now_ms, usec / 1000);
-    if (first || entry.meter.busy() != before)
-        weigh(group, entry.meter.busy() ? Weight::GivesWay : Weight::Usual);
+    if (first || entry.meter.busy() != before) set_turn(group, turn_of(entry.meter.busy()));
 }
 
 void Weigher::weigh_nests() {
@@ -107,15 +110,13 @@ void Weigher::weigh_nests() {
         const auto [known, first] = nests_.try_emplace(nest, gives_way);
         if (!first && known->second == gives_way) continue;
         known->second = gives_way;
-        weigh(nest, gives_way ? Weight::GivesWay : Weight::Usual);
+        set_turn(nest, turn_of(gives_way));
     }
 }
 
-// A group that ends just now needs no weight.
-void Weigher::weigh(const std::string& group, Weight weight) {
-    const uint32_t shares =
-        weight == Weight::GivesWay ? limits::kBusyCpuShares : limits::kCpuShares;
-    (void)cgroups_.limit(group, {.cpu_shares = shares});
+// For a group that ends just now nothing needs to be set.
+void Weigher::set_turn(const std::string& group, os::CpuTurn turn) {
+    (void)cgroups_.limit(group, {.cpu_turn = turn});
 }
 
 }  // namespace cloister::warden

@@ -33,6 +33,8 @@ class Weigher {
     void open(os::Poller& poller);
     // Looks if it is time.
     void tick(int64_t now_ms);
+    // One that is going: nothing of it is kept until the next look, which may be far off.
+    void forget(const Running& sandbox) { entries_.erase(sandbox); }
     // When tick() wants to be called next.
     std::optional<int64_t> next_look() const { return next_look_ms_; }
 
@@ -45,8 +47,7 @@ class Weigher {
     void forget_ended(const std::vector<Running>& running);
     void look(int64_t now_ms, const Running& sandbox);
     void weigh_nests();
-    enum class Weight { Usual, GivesWay };
-    void weigh(const std::string& group, Weight weight);
+    void set_turn(const std::string& group, os::CpuTurn turn);
 
     const os::CgroupTree& cgroups_;
     const std::function<std::vector<Running>()> running_;

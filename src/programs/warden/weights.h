@@ -2,7 +2,7 @@
 //
 //     BusyMeter meter;
 //     meter.look(now_ms, cpu_ms);
-//     if (meter.busy()) …   // its weight is limits::kBusyCpuShares
+//     if (meter.busy()) …   // its turn comes last (os::CpuTurn)
 #pragma once
 
 #include <cstdint>
