@@ -240,7 +240,7 @@ def test_charts_as_svg(run: Run) -> None:
         "%matplotlib inline\n%config InlineBackend.figure_format = 'svg'\n"
         "import matplotlib.pyplot as plt\nplt.plot([1])\nNone"
     )
-    assert mimes(done) == [("display", {"text/plain", "image/svg+xml"})]
+    assert mimes(done) == [("display", {"text/plain", "image/svg+xml", "e2b/chart"})]
 
 
 def test_a_chosen_backend_stays(run: Run) -> None:
