@@ -22,6 +22,10 @@ Change = Callable[[Cell], Cell]
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 STREAMS = ("stdout", "stderr")
+GROUP = re.compile(
+    r'  \+ Exception Group Traceback .*?File "[^"]*\d+\.py", line (?P<line>\d+).*?\n  \| (?P<name>\w*Group): (?P<value>[^\n]*)',
+    re.DOTALL,
+)
 
 
 class Rule(NamedTuple):
@@ -111,12 +115,33 @@ def usage_error_of_stderr(cell: Cell) -> Cell:
     return out
 
 
+def group_of_stderr(cell: Cell) -> Cell:
+    """An exception group that was printed on stderr as the error that it is."""
+    out: Cell = []
+    for part in cell:
+        if part["type"] == "stderr" and (group := GROUP.match(part["text"])):
+            part = {"type": "error", "name": group["name"], "value": group["value"], "traceback": group["line"]}
+        out.append(part)
+    return out
+
+
+def unfinished_is_wrong(cell: Cell) -> Cell:
+    for part in cell:
+        if part["type"] == "error" and part["name"] in ("SyntaxError", "_IncompleteInputError"):
+            part["name"] = "SyntaxError"
+            part["value"] = re.sub(r"incomplete input|'.' was never closed", "unfinished", part["value"])
+    return cell
+
+
 # --- The table ---
 
 RULES = [
     Rule("streams come in pieces of any size; a stock kernel loses their order, which we keep", joined, joined),
     Rule("our data and charts are additions", without_own_types, None),
     Rule("pictures are compared by kind: the two draw with margins of their own", kinds_of_pictures, kinds_of_pictures),
+    Rule("they print an exception group on stderr", None, group_of_stderr),
+    Rule("they call an unfinished cell by another name", *[unfinished_is_wrong] * 2),
+    Rule("they colour help", None, each_text(ANSI.pattern, "", "display")),
     Rule(
         "our traceback is Python's, theirs has colours and the code around: both go through the same lines",
         lines_of_tracebacks(r'File "<cell \d+>", line (\d+)'),
@@ -128,7 +153,7 @@ RULES = [
         each_text(r"(?:/tmp/ipykernel_\d+/)?\b\d+\.py", "CELL", "stderr", "error"),
     ),
     Rule("addresses differ", *[each_text(r"0x[0-9a-f]{6,}", "0x", "result", "display")] * 2),
-    Rule("times differ", *[each_text(r"\d+(\.\d+)? [mnµ]?s\b", "TIME", "stdout")] * 2),
+    Rule("times differ", *[each_text(r"\d+(\.\d+)? [mnμ]?s\b", "TIME", "stdout")] * 2),
     Rule("they give children a terminal, which ends lines with \\r\\n", None, each_text(r"\r\n", "\n", "stdout")),
     Rule("sys.exit() is no exception here: the exit code says it", None, exit_is_no_error),
     Rule("a wrong magic is an error here, not text on stderr", None, usage_error_of_stderr),

@@ -45,11 +45,18 @@ def answers(client: Any, code: str) -> list[dict[str, Any]]:
             break
         if kind not in ("status", "execute_input"):
             seen.append({"type": kind, "content": content})
-    reply = client.get_shell_msg(timeout=CELL_SECONDS)["content"]
+    reply = reply_to(client, request)
     pages = [page for page in reply.get("payload", []) if page["source"] == "page"]  # what a pager would show: `len?`
     seen += [{"type": "display_data", "content": {"data": page["data"]}} for page in pages]
     seen.append({"type": "reply", "content": {"status": reply["status"]}})
     return seen
+
+
+def reply_to(client: Any, request: str) -> dict[str, Any]:
+    while True:
+        message = client.get_shell_msg(timeout=CELL_SECONDS)
+        if message["parent_header"].get("msg_id") == request:
+            return message["content"]
 
 
 if __name__ == "__main__":
