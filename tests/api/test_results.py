@@ -91,6 +91,7 @@ def test_pictures_of_pillow(py: Run) -> None:
 NOISE = "import os\nfrom PIL import Image\nImage.frombytes('RGB', (1500, 1500), os.urandom(6_750_000))"
 
 
+@pytest.mark.complaint(22)
 def test_a_large_picture_is_named_instead(py: Run) -> None:
     data = shown(py(NOISE))["data"]
     assert "image/png" not in data
