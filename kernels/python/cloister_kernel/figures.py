@@ -19,7 +19,7 @@ from IPython.core.pylabtools import print_figure, select_figure_formats
 from traitlets import Bool, Dict, Set, Unicode, observe
 from traitlets.config import Configurable
 
-from .charts import record_boxes
+from .charts import chart_of, record_boxes
 
 if TYPE_CHECKING:
     from .shell import CellShell
@@ -85,6 +85,9 @@ class InlineBackend(Configurable):
     @observe("figure_formats", "print_figure_kwargs")
     def _apply(self, change: Any) -> None:
         select_figure_formats(self.parent, self.figure_formats, **self.print_figure_kwargs)
+        # It takes figures out of all formatters, that of charts included.
+        formatter = self.parent.display_formatter.formatters["e2b/chart"]
+        formatter.for_type_by_name("matplotlib.figure", "Figure", chart_of)
 
 
 class _BackendChooser(MetaPathFinder):
