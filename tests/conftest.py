@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: a long case, only with --full")
+    config.addinivalue_line("markers", "complaint(number): what users of such services complain about does not happen")
     config.addinivalue_line("markers", "here(condition, why_not): a case that only some hosts can run")
     config.stash[_LEFT_OUT] = 0
     config.stash[_NOT_HERE] = []

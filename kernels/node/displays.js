@@ -4,12 +4,19 @@
 const { randomUUID } = require("node:crypto");
 const { inspect } = require("node:util");
 const { plain } = require("./plain");
-const { ArrayBuffer, Buffer, Object, Promise, String, Uint8Array } = globalThis;
+const { ArrayBuffer, Buffer, Math, Object, Promise, String, Uint8Array } = globalThis;
 
 // An object may say itself how it is shown: a method that answers a MIME bundle, or a promise of one.
 const DISPLAY = Symbol.for("Jupyter.display");
 const PNG = [0x89, 0x50, 0x4e, 0x47];
 const JPEG = [0xff, 0xd8, 0xff];
+
+// limits::kPictureMax of the contract, as base64. A larger one is replaced by a note.
+const PICTURE_MAX = 4 * 1024 * 1024;
+const PICTURE_TEXT_MAX = Math.ceil(PICTURE_MAX / 3) * 4;
+
+// Values for programs, as Python's displays have them: columns of a table, what a chart shows.
+const JSON_TYPES = ["application/json", "e2b/data", "e2b/chart"];
 
 // The kinds of `display.html(text)` and its like.
 const KINDS = {
@@ -21,6 +28,8 @@ const KINDS = {
     json: "application/json",
     png: "image/png",
     jpeg: "image/jpeg",
+    pdf: "application/pdf",
+    javascript: "application/javascript",
 };
 
 class Displays {
@@ -36,7 +45,7 @@ class Displays {
     }
 
     async showResult(value, executionCount) {
-        const data = await bundleOf(value);
+        const data = bounded(await bundleOf(value));
         this.#send("execute_result", { data, metadata: {}, execution_count: executionCount });
     }
 
@@ -57,8 +66,7 @@ class Displays {
 
     // With a `display_id` (true: a new one) the display can be updated later, also by what is answered.
     #publish(bundle, { metadata = {}, display_id: id, update = false }) {
-        const data = {};
-        for (const [mime, value] of Object.entries(bundle)) data[mime] = mimeValue(mime, value);
+        const data = bounded(asData(bundle));
         if (id === true) id = randomUUID();
         const transient = id === undefined ? {} : { display_id: String(id) };
         const kind = update ? "update_display_data" : "display_data";
@@ -96,8 +104,32 @@ function bundleOf(value) {
 function asBundle(answer, value) {
     if (answer instanceof Promise) return answer.then((bundle) => asBundle(bundle, value));
     if (answer === null || typeof answer !== "object") return { "text/plain": inspect(value) };
-    return Object.fromEntries(
-        Object.entries(answer).map(([mime, part]) => [mime, mimeValue(mime, part)]),
+    return asData(answer);
+}
+
+function asData(bundle) {
+    return Object.fromEntries(Object.entries(bundle).map(([mime, part]) => [mime, mimeValue(mime, part)]));
+}
+
+// A note in place of pictures that are too large.
+function bounded(data) {
+    const kept = {};
+    const notes = [];
+    for (const [mime, value] of Object.entries(data)) {
+        const isLarge = mime.startsWith("image/") && value.length > PICTURE_TEXT_MAX;
+        if (isLarge) notes.push(tooLarge(mime, value));
+        else kept[mime] = value;
+    }
+    if (notes.length > 0) kept["text/plain"] = [kept["text/plain"] ?? [], notes].flat().join("\n");
+    return kept;
+}
+
+function tooLarge(mime, value) {
+    const size = mime === KINDS.svg ? value.length : Math.floor((value.length * 3) / 4);
+    return (
+        `[${mime} of ${size.toLocaleString("en-US")} bytes is left out: a picture has at most ` +
+        `${PICTURE_MAX.toLocaleString("en-US")} (the limit \`picture\`). ` +
+        "Save it to a file instead, or make it smaller: fewer pixels.]"
     );
 }
 
@@ -124,7 +156,7 @@ function mimeValue(mime, value) {
 }
 
 function isJson(mime) {
-    return mime === "application/json" || mime.endsWith("+json");
+    return JSON_TYPES.includes(mime) || mime.endsWith("+json");
 }
 
 function startsWith(bytes, head) {

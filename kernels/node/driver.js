@@ -114,7 +114,7 @@ class Driver {
         // From now on, an event loop with nothing to wait for is noticed.
         if (!this.#wasCutOff) this.#channel.letGo();
         if (run.isProgram) run.waitsBefore = process.getActiveResourcesInfo().length;
-        const source = translate(code);
+        const source = translate(code, !run.isProgram);
         this.#evaluator.evaluate(source, run.name, (outcome) => {
             this.#onOutcome(run, outcome, source).catch((error) => this.#giveUp(run, error));
         });

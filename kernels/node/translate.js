@@ -6,6 +6,8 @@
 //     import.meta                         __cloister__.meta
 //     export const a = 1                  const a = 1
 //
+// In a cell, a `const` at the top becomes `let`: its name may be declared anew by a later cell, either way.
+//
 // Every line stays on its line, so that errors are reported where they are.
 "use strict";
 
@@ -24,8 +26,11 @@ class Translator {
     // `import(` whose parenthesis is still open: a method may have that name.
     #calls = [];
 
-    constructor(code) {
+    #isCell;
+
+    constructor(code, isCell) {
         this.#code = code;
+        this.#isCell = isCell;
         this.#lexer = new Lexer(code);
     }
 
@@ -34,7 +39,9 @@ class Translator {
             if (token.text === ")") this.#closeCall();
             if (token.kind !== "word" || token.isProperty) continue;
             if (token.text === "import") this.#import(token);
-            else if (token.text === "export" && this.#lexer.depth === 0) this.#tried(token, () => this.#export(token));
+            else if (this.#lexer.depth > 0) continue;
+            else if (token.text === "export") this.#tried(token, () => this.#export(token));
+            else if (token.text === "const" && this.#isCell) this.#edit(token.start, token.end, "let  ");
         }
         return this.#applied();
     }
@@ -48,6 +55,10 @@ class Translator {
             at = end;
         }
         return out + this.#code.slice(at);
+    }
+
+    #kind() {
+        return this.#isCell ? "let" : "const";
     }
 
     #edit(start, end, text) {
@@ -80,7 +91,7 @@ class Translator {
         const { names, space } = first.kind === "string" ? { names: [] } : this.#bindings();
         if (first.kind !== "string") this.#word("from");
         const { from, end } = this.#source();
-        this.#edit(token.start, end, importText(names, space, from));
+        this.#edit(token.start, end, importText(names, space, from, this.#kind()));
     }
 
     // What stands between `import` and `from`.
@@ -159,7 +170,7 @@ class Translator {
         }
         this.#lexer.next();
         const source = this.#source();
-        this.#edit(token.start, source.end, importText([], undefined, source.from));
+        this.#edit(token.start, source.end, importText([], undefined, source.from, this.#kind()));
     }
 
     // Whether a function or class with a name follows, which is declared by it.
@@ -205,14 +216,14 @@ class Translator {
     }
 }
 
-function importText(names, space, from) {
+function importText(names, space, from, kind) {
     if (space !== undefined) {
         const rest = names.length > 0 ? `, ${pattern(names)} = ${space}` : "";
-        return `const ${space} = await ${HELPER}.import(${from})${rest};`;
+        return `${kind} ${space} = await ${HELPER}.import(${from})${rest};`;
     }
-    if (names.length === 0) return `const {} = await ${HELPER}.import(${from});`;
+    if (names.length === 0) return `${kind} {} = await ${HELPER}.import(${from});`;
     const wanted = names.map(({ name }) => (isQuoted(name) ? name : JSON.stringify(name)));
-    return `const ${pattern(names)} = await ${HELPER}.names([${wanted}], ${from});`;
+    return `${kind} ${pattern(names)} = await ${HELPER}.names([${wanted}], ${from});`;
 }
 
 function pattern(names) {
@@ -223,8 +234,9 @@ function isQuoted(name) {
     return name.startsWith('"') || name.startsWith("'");
 }
 
-function translate(code) {
-    return /\b(?:import|export)\b/.test(code) ? new Translator(code).run() : code;
+// `isCell`: what it declares may be declared anew later.
+function translate(code, isCell = false) {
+    return /\b(?:import|export|const)\b/.test(code) ? new Translator(code, isCell).run() : code;
 }
 
 module.exports = { translate };

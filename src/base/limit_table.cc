@@ -68,6 +68,8 @@ constexpr std::array kTable = {
              "output of a stream in a JSON answer",
              "head and tail, with the exact count of what is left out"},
     LimitRow{"display", limits::kDisplayMax, Bytes, "one display", "a text in its place says so"},
+    LimitRow{"picture", limits::kPictureMax, Bytes, "one picture in a display",
+             "a text in its place says so"},
     LimitRow{"events", limits::kRunEventsMax, Bytes,
              "events of a run kept for a reader that comes back",
              "a `dropped` event says how many"},

@@ -75,6 +75,7 @@ inline constexpr size_t kInlineOutputMax =
 // One message of an interpreter. The agent, which has 32 MiB of memory, holds one such message
 // whole.
 inline constexpr size_t kDisplayMax = 8 * kMiB;
+inline constexpr size_t kPictureMax = 4 * kMiB;  // the drivers hold themselves to it
 inline constexpr size_t kRunEventsMax = 4 * kMiB;  // events kept for readers that come back
 inline constexpr size_t kRunQueueMax = 64;         // runs that wait for one context
 inline constexpr int64_t kMetricsEveryMs = 1'000;  // between the `metrics` events of a run

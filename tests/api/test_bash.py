@@ -102,6 +102,7 @@ def test_a_killed_shell_is_reported(sh: Run) -> None:
     assert out(sh("echo next")) == "next\n"
 
 
+@pytest.mark.complaint(5)
 def test_the_driver_may_be_killed(sh: Run) -> None:
     assert end(sh("kill -9 $PPID; sleep 5")) == ("kernel_died", 137, True)
     assert out(sh("echo next")) == "next\n"
@@ -115,7 +116,8 @@ def test_scripts_of_many_lines(sh: Run) -> None:
     assert out(sh(code)) == "LINE 1 OF A HERE-DOCUMENT\nLINE 2 OF A HERE-DOCUMENT\n"
 
 
-def test_unfinished_code_does_not_wait(sh: Run) -> None:  # complaint 4
+@pytest.mark.complaint(4)
+def test_unfinished_code_does_not_wait(sh: Run) -> None:
     for code, line in [("if true; then\n  echo x", 3), ("echo 'open", 1), ("echo a\ncase x in", 3), ("a\n)", 2)]:
         done = sh(code)
         assert end(done) == ("error", 2, False)
@@ -231,7 +233,8 @@ def test_cloister_run_knows_a_shell_script(cli: Cli, tmp_path: Any) -> None:
 # --- Input and output ---
 
 
-def test_stdin_is_at_its_end(sh: Run) -> None:  # complaint 6
+@pytest.mark.complaint(6)
+def test_stdin_is_at_its_end(sh: Run) -> None:
     assert out(sh("cat; read -r line; echo $?; wc -l")) == "1\n0\n"
 
 
@@ -280,7 +283,8 @@ def test_a_logging_script_loses_nothing(sh: Run) -> None:
     assert (done["stdout"]["text"], done["stderr"]["text"]) == ("a\nb\n", "c\n")
 
 
-def test_a_child_in_the_background_does_not_hold_the_run(sh: Run) -> None:  # complaint 8
+@pytest.mark.complaint(8)
+def test_a_child_in_the_background_does_not_hold_the_run(sh: Run) -> None:
     begun = time.monotonic()
     assert out(sh("sleep 300 & (sleep 300; echo never) & setsid sleep 300 & nohup sleep 300 & echo started")) == (
         "started\n"
@@ -292,6 +296,7 @@ def test_a_child_in_the_background_does_not_hold_the_run(sh: Run) -> None:  # co
 # --- Stopping ---
 
 
+@pytest.mark.complaint(18)
 @pytest.mark.parametrize(
     "code",
     [
@@ -336,7 +341,9 @@ def test_too_much_output_keeps_the_shell(sh: Run) -> None:
 # --- Speed and numbers ---
 
 
-def test_many_runs_leave_nothing(sh: Run) -> None:  # complaints 7 and 12
+@pytest.mark.complaint(7)
+@pytest.mark.complaint(12)
+def test_many_runs_leave_nothing(sh: Run) -> None:
     def work(times: int) -> list[int]:
         for i in range(times):
             assert out(sh(f"( : ) & wait; echo {i}")) == f"{i}\n"

@@ -53,6 +53,7 @@ def post(client: httpx.Client, sandbox: dict[str, Any], code: str, **fields: Any
     return answer.json()
 
 
+@pytest.mark.complaint(13)
 @pytest.mark.parametrize("reason", CASES)
 def test_a_reason_with_its_limit(reason: str, client: httpx.Client, small: dict[str, Any]) -> None:
     code, fields, exit_code, limit, value = CASES[reason]
@@ -97,6 +98,7 @@ def test_after_oom_the_context_is_fresh_and_files_stay(client: httpx.Client, sma
     assert after["stdout"]["text"] == "False kept\n"
 
 
+@pytest.mark.complaint(15)
 def test_a_child_that_runs_out_of_memory_takes_the_sandbox_along(client: httpx.Client, small: dict[str, Any]) -> None:
     """What the kernel's killer leaves is a torso: the agent ends the rest, and the run says `oom`."""
     code = (

@@ -64,6 +64,7 @@ def test_c_output_without_a_line_end_is_not_lost(run: Run) -> None:
     assert out(run("import ctypes; ctypes.CDLL(None).printf(b'half')\nprint('way')")).count("half") == 1
 
 
+@pytest.mark.complaint(10)
 def test_text_without_a_line_end_is_live(events: Events) -> None:
     seen = events("import sys, time\nprint('a', end='')\ntime.sleep(0.2)\nsys.stdout.write('b')\ntime.sleep(0.2)")
     assert [event.data["text"] for event in seen if event.type == "stdout"] == ["a", "b"]
@@ -201,6 +202,7 @@ def test_json_of_any_shape_is_taken(run: Run) -> None:
 # --- Charts ---
 
 
+@pytest.mark.complaint(24)
 @pytest.mark.parametrize(
     ("code", "count"),
     [
@@ -240,7 +242,7 @@ def test_charts_as_svg(run: Run) -> None:
         "%matplotlib inline\n%config InlineBackend.figure_format = 'svg'\n"
         "import matplotlib.pyplot as plt\nplt.plot([1])\nNone"
     )
-    assert mimes(done) == [("display", {"text/plain", "image/svg+xml"})]
+    assert mimes(done) == [("display", {"text/plain", "image/svg+xml", "e2b/chart"})]
 
 
 def test_a_chosen_backend_stays(run: Run) -> None:
@@ -318,16 +320,19 @@ def test_help(run: Run) -> None:
 # --- await ---
 
 
+@pytest.mark.complaint(9)
 def test_top_level_await(run: Run) -> None:
     assert text_result(run("import asyncio\nawait asyncio.sleep(0.01, result='woke')")) == "'woke'"
 
 
+@pytest.mark.complaint(9)
 def test_tasks_go_on_between_runs(run: Run) -> None:
     run("import asyncio\ntask = asyncio.create_task(asyncio.sleep(0.3, result='done'))\nawait asyncio.sleep(0)")
     time.sleep(1)
     assert text_result(run("(task.done(), task.result())")) == "(True, 'done')"
 
 
+@pytest.mark.complaint(9)
 def test_scripts_with_a_loop_of_their_own(run: Run) -> None:
     code = "import asyncio\nasync def main(): return 'ran'\nprint(asyncio.run(main()))"
     assert out(run(code)) == "ran\n"
@@ -440,6 +445,7 @@ def test_exit_codes(code: str, exit_code: int, stderr: str, run: Run) -> None:
     assert out(run("print(kept)")) == "1\n"
 
 
+@pytest.mark.complaint(5)
 def test_the_interpreters_death(run: Run) -> None:
     for code, exit_code in [("import os; os._exit(9)", 9), ("import os; os.kill(os.getpid(), 11)", 139)]:
         done = run(f"print('last words')\n{code}")
@@ -563,6 +569,7 @@ def test_children_read_the_runs_stdin(run: Run) -> None:
     assert out(run("!tr a-z A-Z", stdin="shout")) == "SHOUT"
 
 
+@pytest.mark.complaint(10)
 def test_input_without_stdin_says_how(run: Run) -> None:
     begin = time.monotonic()
     error = run("input('name? ')")["error"]

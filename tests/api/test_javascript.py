@@ -82,6 +82,13 @@ def test_names_may_be_declared_anew(js: Run) -> None:
         assert result_text(js("[one, two, new Three().v, four()]")) == f"[ {value}, {value}, {value}, {value} ]"
 
 
+@pytest.mark.parametrize(("first", "second"), [("const", "let"), ("let", "const"), ("const", "const"), ("let", "let")])
+def test_const_and_let_may_take_each_others_place(first: str, second: str, fresh: Run) -> None:
+    fresh(f"{first} taken = 1")
+    assert result_text(fresh(f"{second} taken = 2; taken")) == "2"
+    assert fresh("const held = 1; held = 2", filename="program.js")["error"]["name"] == "TypeError"
+
+
 def test_the_last_result_has_a_name(run: Run) -> None:
     assert result_text(run("'first'", language="javascript")) == "'first'"
     assert result_text(run("_ + '!'", language="javascript")) == "'first!'"
@@ -187,6 +194,9 @@ DISPLAYS = {
     "display.latex('$x$')": ("text/latex", "$x$"),
     "display.svg('<svg/>')": ("image/svg+xml", "<svg/>"),
     "display.json({a: [1, null, NaN, 5n]})": ("application/json", {"a": [1, None, None, 5]}),
+    "display.pdf(Buffer.from('%PDF'))": ("application/pdf", "JVBERg=="),
+    "display.javascript('1')": ("application/javascript", "1"),
+    "display({'e2b/chart': {type: 'line'}, 'e2b/data': {a: [1]}}, {raw: true})": ("e2b/data", {"a": [1]}),
     "display.png(Buffer.from('abc'))": ("image/png", "YWJj"),
     "display.jpeg(new Uint8Array([1, 2]))": ("image/jpeg", "AQI="),
     "display({a: 1})": ("text/plain", "{ a: 1 }"),
@@ -232,6 +242,12 @@ def test_a_display_that_is_too_large_is_named_instead(js: Run) -> None:
     assert out(done) == "goes on\n"
     assert "9,000" in done["results"][0]["data"]["text/plain"]
     assert "left out" in done["results"][0]["data"]["text/plain"]
+
+
+def test_a_large_picture_is_named_instead(js: Run) -> None:
+    (shown,) = js("display({'image/png': Buffer.alloc(5_000_000), 'text/html': '<i>'}, {raw: true})")["results"]
+    assert set(shown["data"]) == {"text/plain", "text/html"}
+    assert "[image/png of 5,000,001 bytes is left out" in shown["data"]["text/plain"]
 
 
 def test_json_of_any_shape_is_taken(js: Run) -> None:

@@ -56,6 +56,7 @@ def box(client: httpx.Client, sandbox: dict[str, Any]) -> Sandbox:
 # --- State ---
 
 
+@pytest.mark.complaint(18)
 def test_variables_stay(run: Run) -> None:
     run("total = 41\ndef more(): return total + 1")
     done = run("print(more())")
@@ -194,6 +195,7 @@ def test_runs_of_one_sandbox_keep_their_order(box: Sandbox) -> None:
     assert [box.get(run_id)["end_reason"] for run_id in started] == ["ok"] * 8
 
 
+@pytest.mark.complaint(19)
 def test_a_queued_run_says_so_and_can_be_taken_back(box: Sandbox) -> None:
     running = box.start("import time; time.sleep(30)")
     queued = box.start("open('/home/user/ran', 'w').close()")
@@ -221,6 +223,7 @@ def test_a_full_queue_refuses(box: Sandbox) -> None:
 # --- Interrupts and timeouts ---
 
 
+@pytest.mark.complaint(11)
 def test_an_interrupt_keeps_the_state(box: Sandbox, run: Run) -> None:
     run("value = 5")
     run_id = box.start("import time\nprint('in')\ntime.sleep(60)")
@@ -257,6 +260,8 @@ STUBBORN = {
 }
 
 
+@pytest.mark.complaint(14)
+@pytest.mark.complaint(17)
 @pytest.mark.parametrize("code", STUBBORN.values(), ids=STUBBORN.keys())
 def test_a_timeout_is_exact_and_keeps_the_output(code: str, run: Run) -> None:
     run("1")
@@ -269,6 +274,7 @@ def test_a_timeout_is_exact_and_keeps_the_output(code: str, run: Run) -> None:
     assert run("print('again')")["stdout"]["text"] == "again\n"
 
 
+@pytest.mark.complaint(8)
 def test_a_timeout_ends_what_the_run_started(run: Run) -> None:
     run(
         "import subprocess\nsubprocess.Popen(['sleep', '987'], start_new_session=True)\nwhile True: pass",
@@ -375,6 +381,7 @@ def test_one_call_without_waiting(client: httpx.Client) -> None:
 # --- Output ---
 
 
+@pytest.mark.complaint(21)
 def test_much_output_has_head_and_tail(run: Run) -> None:
     done = run("for i in range(400_000): print(f'{i:06}')")
     out = done["stdout"]
@@ -385,6 +392,7 @@ def test_much_output_has_head_and_tail(run: Run) -> None:
     assert 2_800_000 - out["omitted_bytes"] == pytest.approx(1 << 20, abs=4096)
 
 
+@pytest.mark.complaint(20)
 def test_the_output_limit_ends_the_run(run: Run) -> None:
     done = run("while True: print('x' * 1000)", output_max_bytes=100_000, timeout_ms=30_000)
     assert done["end_reason"] == "output_limit"

@@ -51,6 +51,7 @@ def test_deleting_twice_is_not_found(client: httpx.Client) -> None:
     assert client.delete(path).status_code == 404
 
 
+@pytest.mark.complaint(6)
 def test_deleting_ends_the_running_run(client: httpx.Client) -> None:
     path = f"/v1/sandboxes/{create_sandbox(client)['id']}"
     begun = client.post(f"{path}/runs", json={"code": "import time; time.sleep(60)", "wait": False}).json()
@@ -79,6 +80,7 @@ def test_an_idle_sandbox_is_killed(client: httpx.Client) -> None:
     wait_until(dead, 10, "the idle sandbox is dead")
 
 
+@pytest.mark.complaint(2)
 def test_a_running_sandbox_is_not_idle(client: httpx.Client) -> None:
     made = create_sandbox(client, idle_timeout_seconds=1)
     code = "import time; time.sleep(3); print('awake')"

@@ -97,6 +97,7 @@ def test_r05_r07_filling_the_disk(place: str, small: Attacked) -> None:
     small.works_again()
 
 
+@pytest.mark.complaint(16)
 @pytest.mark.parametrize("who", ["user", "root"])
 def test_r05_every_writable_place_is_bounded(who: str, small: Attacked) -> None:
     done = small.program("fill", "everywhere", who=who)
@@ -155,6 +156,7 @@ def test_r13_code_that_ignores_signals(kind: str, attacked: Attacked) -> None:
     assert len(processes_in_group(attacked.id)) <= 3, "what the run started ends with its timeout"
 
 
+@pytest.mark.complaint(11)
 def test_r14_a_loop_in_c(attacked: Attacked) -> None:
     done = attacked.cell("stubborn", "in C", timeout_ms=1500)
     assert_on_time(done, 1500)
@@ -162,6 +164,7 @@ def test_r14_a_loop_in_c(attacked: Attacked) -> None:
     attacked.works_again()
 
 
+@pytest.mark.complaint(12)
 def test_r15_zombies(attacked: Attacked) -> None:
     done = attacked.program("zombies", timeout_ms=120_000)
     assert typed_end(done) == "ok", told(done)
@@ -208,6 +211,7 @@ def test_r17_killing_as_root(kind: str, attacked: Attacked) -> None:
     attacked.works_again()
 
 
+@pytest.mark.complaint(3)
 @pytest.mark.parametrize("kind", ["closes 0 to 2", "closes all", "covers all", "talks nonsense", "cuts a character"])
 def test_r18_taking_the_pipes_away(kind: str, attacked: Attacked) -> None:
     done = attacked.cell("kills", kind)

@@ -40,6 +40,15 @@ const TRANSLATED = {
     'export {a} from "m"': 'const {} = await __cloister__.import("m");',
 };
 
+// In a cell, what is declared at the top may be declared anew.
+const OF_CELLS = {
+    "const a = 1, b = 2": "let   a = 1, b = 2",
+    "export const a = 1": " let   a = 1",
+    "for (const x of y) { const z = x }": "for (const x of y) { const z = x }",
+    "o.const; ({const: 1}); `const`": "o.const; ({const: 1}); `const`",
+    'import {a} from "m"': 'let {a} = await __cloister__.names(["a"], "m");',
+};
+
 const LEFT_ALONE = [
     "1 + 1",
     'o.import("m"); o?.export',
@@ -63,6 +72,10 @@ const LEFT_ALONE = [
 
 for (const [code, expected] of Object.entries(TRANSLATED)) {
     test(code, () => assert.equal(translate(code), expected));
+}
+
+for (const [code, expected] of Object.entries(OF_CELLS)) {
+    test(`cell: ${code}`, () => assert.equal(translate(code, true), expected));
 }
 
 for (const code of LEFT_ALONE) {

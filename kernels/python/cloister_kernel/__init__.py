@@ -8,6 +8,8 @@ what IPython is good at: state, magics, rich display. ipykernel and ZeroMQ are n
     streams     stdin, stdout and stderr, and their order
     displays    values and displays as MIME bundles
     figures     matplotlib charts, each exactly once per run
+    charts      what a chart shows, as data
+    tables      what a DataFrame holds, as data
     errors      exceptions as plain data
     shell       the IPython shell built from these
     driver      the loop: one request, one run

@@ -1,4 +1,8 @@
-"""Displays and results: IPython formats a value for every MIME type it can, and these send the bundle."""
+"""Displays and results: IPython formats a value for every MIME type it can, and these send the bundle.
+
+To IPython's types two of our own are added, values for programs: `e2b/data`, the columns of a DataFrame
+(tables.py), and `e2b/chart`, what a matplotlib figure shows (charts.py).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
-from IPython.core.formatters import DisplayFormatter
+from IPython.core.formatters import BaseFormatter, DisplayFormatter
+from traitlets import ObjectName, Unicode
 
 from .channel import plain
+from .charts import chart_of
+from .tables import data_of
 
 if TYPE_CHECKING:
     from .shell import CellShell
@@ -17,10 +24,30 @@ if TYPE_CHECKING:
 # Types that IPython shows as text only: asking its ten other formatters costs more than a short cell.
 _TEXT_TYPES = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range})
 
+DATA, CHART = "e2b/data", "e2b/chart"
+_JSON_TYPES = frozenset({"application/json", DATA, CHART})
+
+# limits::kPictureMax of the contract, as base64. A larger one is replaced by a note.
+PICTURE_MAX = 4 * 1024 * 1024
+_PICTURE_TEXT_MAX = (PICTURE_MAX + 2) // 3 * 4
+
 
 def mime_bundle(data: dict[str, Any]) -> dict[str, Any]:
-    """Text as text, bytes as base64, JSON types as they are."""
-    return {mime: _mime_value(mime, value) for mime, value in data.items() if value is not None}
+    """Text as text, bytes as base64, JSON types as they are; a note in place of pictures that are too large."""
+    bundle = {mime: _mime_value(mime, value) for mime, value in data.items() if value is not None}
+    large = [mime for mime, value in bundle.items() if mime.startswith("image/") and len(value) > _PICTURE_TEXT_MAX]
+    notes = [_too_large(mime, bundle.pop(mime)) for mime in large]
+    if notes:
+        bundle["text/plain"] = "\n".join([text for text in (bundle.get("text/plain"),) if text] + notes)
+    return bundle
+
+
+def _too_large(mime: str, value: str) -> str:
+    size = len(value) if mime == "image/svg+xml" else len(value) * 3 // 4
+    return (
+        f"[{mime} of {size:,} bytes is left out: a picture has at most {PICTURE_MAX:,} (the limit `picture`). "
+        "Save it to a file instead, or make it smaller: fewer pixels, a lower dpi.]"
+    )
 
 
 def _mime_value(mime: str, value: Any) -> Any:
@@ -28,20 +55,39 @@ def _mime_value(mime: str, value: Any) -> Any:
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, str):
         return value
-    return plain(value) if mime == "application/json" or mime.endswith("+json") else str(value)
+    return plain(value) if mime in _JSON_TYPES or mime.endswith("+json") else str(value)
+
+
+class _DataFormatter(BaseFormatter):
+    format_type = Unicode(DATA)
+    print_method = ObjectName("_repr_e2b_data_")
+    _return_type = dict
+
+
+class _ChartFormatter(BaseFormatter):
+    format_type = Unicode(CHART)
+    print_method = ObjectName("_repr_e2b_chart_")
+    _return_type = dict
 
 
 class CellFormatter(DisplayFormatter):
-    """Notices which charts have been shown, so that the end of the run does not show them again."""
+    """Leaves out a chart that has been shown in this run, and notices those that will be."""
 
     parent: CellShell
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        data, chart = _DataFormatter(parent=self), _ChartFormatter(parent=self)
+        data.for_type_by_name("pandas.core.frame", "DataFrame", data_of)
+        chart.for_type_by_name("matplotlib.figure", "Figure", chart_of)
+        self.formatters |= {DATA: data, CHART: chart}
+        self.active_types = [*self.active_types, DATA, CHART]
+
     def format(self, obj: Any, include: Any = None, exclude: Any = None) -> tuple[Any, Any]:
-        self.parent.figures.mark_shown(obj)
         if include is None and type(obj) in _TEXT_TYPES and not self._has_printer(type(obj)):
             include = {"text/plain"}
-        return super().format(obj, include=include, exclude=exclude)
-
+        bundle, metadata = super().format(obj, include=include, exclude=exclude)
+        return ({}, {}) if self.parent.figures.is_repeated(obj, bundle) else (bundle, metadata)
 
     def _has_printer(self, kind: type) -> bool:
         rich = (formatter for mime, formatter in self.formatters.items() if mime != "text/plain")

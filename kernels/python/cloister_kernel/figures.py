@@ -19,6 +19,8 @@ from IPython.core.pylabtools import print_figure, select_figure_formats
 from traitlets import Bool, Dict, Set, Unicode, observe
 from traitlets.config import Configurable
 
+from .charts import chart_of, record_boxes
+
 if TYPE_CHECKING:
     from .shell import CellShell
 
@@ -28,7 +30,8 @@ BACKEND = "module://cloister_kernel.backend"
 class Figures:
     def __init__(self, shell: CellShell) -> None:
         self._shell = shell
-        self._shown: weakref.WeakSet[Any] = weakref.WeakSet()
+        # What was shown of each figure in this run: the hash of its picture.
+        self._shown: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         formatter = shell.display_formatter.formatters["image/png"]
         formatter.for_type_by_name("matplotlib.figure", "Figure", _png_of)
         sys.meta_path.insert(0, _BackendChooser())
@@ -36,9 +39,14 @@ class Figures:
     def begin_run(self) -> None:
         self._shown.clear()
 
-    def mark_shown(self, value: Any) -> None:
-        if _is_figure(value):
-            self._shown.add(value)
+    def is_repeated(self, value: Any, bundle: dict[str, Any]) -> bool:
+        """Whether this very picture of a figure has been shown; if not, now it will be."""
+        pictures = [picture for mime, picture in bundle.items() if mime.startswith("image/")]
+        if not pictures or not _is_figure(value):
+            return False
+        picture = hash(tuple(pictures))
+        before, self._shown[value] = self._shown.get(value), picture
+        return before == picture
 
     def was_shown(self, value: Any) -> bool:
         return _is_figure(value) and value in self._shown
@@ -77,6 +85,9 @@ class InlineBackend(Configurable):
     @observe("figure_formats", "print_figure_kwargs")
     def _apply(self, change: Any) -> None:
         select_figure_formats(self.parent, self.figure_formats, **self.print_figure_kwargs)
+        # It takes figures out of all formatters, that of charts included.
+        formatter = self.parent.display_formatter.formatters["e2b/chart"]
+        formatter.for_type_by_name("matplotlib.figure", "Figure", chart_of)
 
 
 class _BackendChooser(MetaPathFinder):
@@ -93,6 +104,8 @@ class _BackendChooser(MetaPathFinder):
 
 def use_default_backend() -> None:
     import matplotlib
+
+    record_boxes()
 
     # rcParams.get would resolve the automatic choice, and import a backend.
     if not isinstance(dict.__getitem__(matplotlib.rcParams, "backend"), str):
