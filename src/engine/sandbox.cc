@@ -100,7 +100,7 @@ Context::Guard Sandbox::check_guard(int64_t now_steady_ms) {
 
 int64_t Sandbox::guard_at() const {
     int64_t earliest = INT64_MAX;
-    for (const auto& context : contexts_ | std::views::values) {
+    for (const auto& context : contexts_) {
         earliest = std::min(earliest, context->guard_at());
     }
     return earliest;
