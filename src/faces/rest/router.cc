@@ -8,7 +8,7 @@
 namespace cloister::rest {
 namespace {
 
-constexpr std::array<Route, 22> kRoutes = {{
+constexpr std::array<Route, 23> kRoutes = {{
     {"healthz", "GET", "/healthz", Key::NotNeeded, healthz},
     {"readyz", "GET", "/readyz", Key::NotNeeded, readyz},
     {"getStatus", "GET", "/v1/status", Key::Needed, get_status},
@@ -25,6 +25,7 @@ constexpr std::array<Route, 22> kRoutes = {{
     {"createRunInNewSandbox", "POST", "/v1/runs", Key::Needed, create_run_in_new_sandbox},
     {"getRun", "GET", "/v1/runs/{run_id}", Key::Needed, get_run},
     {"streamRunEvents", "GET", "/v1/runs/{run_id}/events", Key::Needed, stream_run_events},
+    {"readOutput", "GET", "/v1/runs/{run_id}/output", Key::Needed, read_output},
     {"interruptRun", "POST", "/v1/runs/{run_id}/interrupt", Key::Needed, interrupt_run},
     {"writeStdin", "POST", "/v1/runs/{run_id}/stdin", Key::Needed, write_stdin},
     {"readArtifact", "GET", "/v1/runs/{run_id}/artifacts/{index}", Key::Needed, read_artifact},
