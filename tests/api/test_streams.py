@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 import os
 import socket
 import struct
@@ -135,27 +136,6 @@ def test_events_leave_as_soon_as_they_are_written(box: Box) -> None:
     assert len(times) == 3 and times[2] - times[0] > 1.0, times
 
 
-def test_silence_has_signs_of_life_in_each_form(box: Box) -> None:
-    """Each of the three shows one while nothing happens for longer than 15 s."""
-    run_id = box.start("import time; time.sleep(19)")
-    box.started(run_id)
-    seen: dict[str, bool] = {}
-
-    def read(form: str, headers: dict[str, str], sign: str) -> None:
-        with box.client.stream("GET", f"/v1/runs/{run_id}/events", headers=headers) as answer:
-            seen[form] = any(line == sign for line in answer.iter_lines())
-
-    lines = threading.Thread(target=read, args=("lines", LINES, '{"event":"heartbeat"}'))
-    sse = threading.Thread(target=read, args=("sse", EVENTS, ": the run goes on"))
-    raw = threading.Thread(target=lambda: seen.update(socket=b"\x89\x00" in RawSocket(box, run_id).rest()))
-    for thread in (lines, sse, raw):
-        thread.start()
-    for thread in (lines, sse, raw):
-        thread.join(60)
-    assert seen == {"lines": True, "sse": True, "socket": True}
-    assert HEARTBEAT == {"event": "heartbeat"}
-
-
 # --- WebSocket: what a client may not do ---
 
 
@@ -206,6 +186,33 @@ def waiting(box: Box) -> Iterator[str]:
     other.started(run_id)
     yield run_id
     box.client.delete(f"/v1/sandboxes/{other.id}")
+
+
+def test_silence_has_signs_of_life_in_each_form(box: Box, waiting: str) -> None:
+    """A comment, a line and a Ping, while nothing happens for longer than 15 s."""
+    seen: set[str] = set()
+
+    def read(form: str, headers: dict[str, str], sign: str) -> None:
+        with box.client.stream("GET", f"/v1/runs/{waiting}/events", headers=headers) as answer:
+            if any(line == sign for line in answer.iter_lines()):
+                seen.add(form)
+
+    def read_socket() -> None:
+        raw, got = RawSocket(box, waiting), b""
+        while not got.endswith(b"\x89\x00"):
+            got += raw.socket.recv(65536) or pytest.fail("the socket was closed")
+        seen.add("socket")
+
+    threads = [
+        threading.Thread(target=read, args=("lines", LINES, json.dumps(HEARTBEAT, separators=(",", ":")))),
+        threading.Thread(target=read, args=("sse", EVENTS, ": the run goes on")),
+        threading.Thread(target=read_socket),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert seen == {"lines", "sse", "socket"}
 
 
 BAD_FRAMES = {
