@@ -1,6 +1,6 @@
 // What a WebSocket's client sends: however its bytes are cut into reads, they are the same messages
-// or the same violation, and no message is larger than allowed. The first byte of the input says how
-// they are cut.
+// or the same violation, and no message is larger than allowed. The first byte of the input says
+// how they are cut.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -14,12 +14,13 @@ namespace {
 constexpr uint64_t kEach = 0x0101010101010101;  // times a byte: that byte eight times
 constexpr uint64_t kHighBits = 0x80 * kEach;
 
-// Whether one of eight bytes is below 0x20, a quote or a backslash. (x - n) & ~x has the high bit of
-// a byte below n, and of none if there is no such byte.
+// Whether one of eight bytes is below 0x20, a quote or a backslash. (x - n) & ~x has the high bit
+// of a byte below n, and of none if there is no such byte.
 bool has_special(uint64_t eight) {
     const uint64_t quote = eight ^ ('"' * kEach), backslash = eight ^ ('\\' * kEach);
     const uint64_t low = (eight - 0x20 * kEach) & ~eight;
-    return ((low | ((quote - kEach) & ~quote) | ((backslash - kEach) & ~backslash)) & kHighBits) != 0;
+    return ((low | ((quote - kEach) & ~quote) | ((backslash - kEach) & ~backslash)) & kHighBits) !=
+           0;
 }
 
 bool is_special(char c) {

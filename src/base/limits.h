@@ -23,7 +23,7 @@ inline constexpr int64_t kHttpBodyTimeoutMs = 60'000;  // between two reads of a
 inline constexpr int64_t kHttpWriteTimeoutMs =
     60'000;  // a reader that takes nothing for so long is cut off
 inline constexpr size_t kWebSocketMessageMax = 1 * kMiB;  // of a client
-inline constexpr size_t kConnectionsMax = 1024;  // open connections of the server
+inline constexpr size_t kConnectionsMax = 1024;           // open connections of the server
 
 // --- Sandboxes ---
 inline constexpr int kSandboxCpuDefault = 2;
@@ -75,13 +75,13 @@ inline constexpr size_t kInlineFilesMax = 64;              // files inside a run
 inline constexpr uint64_t kOutputMaxDefault = 256 * kMiB;  // stdout + stderr + displays of a run
 inline constexpr size_t kInlineOutputMax =
     1 * kMiB;  // of each stream in a JSON answer: head and tail
-inline constexpr size_t kInlineOutputLeast = 1 * kKiB;   // of what a request may ask for
+inline constexpr size_t kInlineOutputLeast = 1 * kKiB;  // of what a request may ask for
 inline constexpr size_t kInlineOutputLargest = 4 * kMiB;
 // One message of an interpreter. The agent, which has 32 MiB of memory, holds one such message
 // whole.
 inline constexpr size_t kDisplayMax = 8 * kMiB;
 inline constexpr size_t kRunEventsMax = 4 * kMiB;  // events kept for readers that come back
-inline constexpr int64_t kHeartbeatMs = 15'000;  // on a stream of events on which nothing happens
+inline constexpr int64_t kHeartbeatMs = 15'000;    // on a stream of events on which nothing happens
 inline constexpr size_t kRunQueueMax = 64;         // runs that wait for one context
 inline constexpr size_t kContextsMax = 128;        // of one sandbox
 inline constexpr int64_t kContextStartTimeoutMs = 60'000;

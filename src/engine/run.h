@@ -63,7 +63,7 @@ struct RunSpec {
     uint64_t output_max = limits::kOutputMaxDefault;
     OnOutputLimit on_output_limit = OnOutputLimit::End;
     size_t inline_max = limits::kInlineOutputMax;  // of each stream, in JSON answers
-    int64_t cpu_time_ms = 0;  // 0: no limit
+    int64_t cpu_time_ms = 0;                       // 0: no limit
     Narrowed narrowed;
 };
 

@@ -217,7 +217,8 @@ Task<Result<std::shared_ptr<WebSocket>>> Answer::upgrade(const Request& request,
     const Result<void> asked = check_handshake(request);
     if (!asked) co_return asked.error();
     if (settings_.form == BodyForm::UntilClose || settings_.send_body == SendBody::No) {
-        co_return make_error(ErrorKind::InvalidArgument, "a WebSocket begins with GET and HTTP/1.1");
+        co_return make_error(ErrorKind::InvalidArgument,
+                             "a WebSocket begins with GET and HTTP/1.1");
     }
     state_ = State::Streaming;
     const Result<void> written = co_await put(fmt::format(

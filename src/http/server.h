@@ -64,8 +64,8 @@ class Response {
     // Waits until the client's socket has taken it. Cancelled if the client is gone.
     virtual Task<Result<void>> write(std::string bytes) = 0;
     virtual Task<Result<void>> finish() = 0;
-    // Goes on as a WebSocket, in place of an answer; finish() closes it. InvalidArgument, and nothing
-    // is sent, if `request` does not ask for one in the way of RFC 6455.
+    // Goes on as a WebSocket, in place of an answer; finish() closes it. InvalidArgument, and
+    // nothing is sent, if `request` does not ask for one in the way of RFC 6455.
     virtual Task<Result<std::shared_ptr<WebSocket>>> upgrade(const Request& request,
                                                              size_t message_max) = 0;
     // Closes the connection without finishing the body, so that the client sees the break.

@@ -9,8 +9,8 @@
 //         … **message: a whole Text, Binary, Ping, Pong or Close …
 //     }
 //
-// The decoder holds one message of at most `message_max` bytes and one control frame. Extensions are
-// not spoken, so that every reserved bit is a violation.
+// The decoder holds one message of at most `message_max` bytes and one control frame. Extensions
+// are not spoken, so that every reserved bit is a violation.
 #pragma once
 
 #include <cstdint>
@@ -80,7 +80,7 @@ class WebSocketDecoder {
 
     const size_t message_max_;
     std::string buffer_;
-    size_t begin_ = 0;  // of what has not been used
+    size_t begin_ = 0;                         // of what has not been used
     std::optional<WebSocketMessage> partial_;  // its last fragment is still to come
 };
 

@@ -91,12 +91,11 @@ TEST_F(WebSocketTest, TheHandshakeIsAnswered) {
 
 TEST_F(WebSocketTest, WhatIsNoHandshakeIsRefusedInWords) {
     const std::string upgrade(kUpgrade);
-    for (const auto& [from, to] : {std::pair{"Upgrade: WebSocket", "Upgrade: other"},
-                                   std::pair{"keep-alive, Upgrade", "keep-alive"},
-                                   std::pair{"Version: 13", "Version: 8"},
-                                   std::pair{"bXBsZSBub25jZQ==", "b"},
-                                   std::pair{"GET", "HEAD"},
-                                   std::pair{"HTTP/1.1", "HTTP/1.0"}}) {
+    for (const auto& [from, to] :
+         {std::pair{"Upgrade: WebSocket", "Upgrade: other"},
+          std::pair{"keep-alive, Upgrade", "keep-alive"}, std::pair{"Version: 13", "Version: 8"},
+          std::pair{"bXBsZSBub25jZQ==", "b"}, std::pair{"GET", "HEAD"},
+          std::pair{"HTTP/1.1", "HTTP/1.0"}}) {
         std::string broken = upgrade;
         broken.replace(broken.find(from), std::string_view(from).size(), to);
         broken.insert(broken.size() - 2, "X-Rest: y\r\n");

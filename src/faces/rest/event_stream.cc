@@ -132,8 +132,8 @@ void append_json(std::string& out, const Event& event) {
     out += '}';
 }
 
-Task<void> stream_events(http::Response& response, std::shared_ptr<engine::Run> run,
-                         uint64_t after, EventForm form) {
+Task<void> stream_events(http::Response& response, std::shared_ptr<engine::Run> run, uint64_t after,
+                         EventForm form) {
     const char* type = form == EventForm::Sse ? "text/event-stream" : "application/x-ndjson";
     const Result<void> begun =
         co_await response.start(200, {{"Content-Type", type}, {"Cache-Control", "no-store"}});

@@ -23,8 +23,8 @@ void append_json(std::string& out, const engine::Event& event);
 
 // Sends the run's events behind number `after`. Each limits::kHeartbeatMs without one, something
 // shows that the connection lives. Returns when the last event is sent, or the reader is gone.
-Task<void> stream_events(http::Response& response, std::shared_ptr<engine::Run> run,
-                         uint64_t after, EventForm form);
+Task<void> stream_events(http::Response& response, std::shared_ptr<engine::Run> run, uint64_t after,
+                         EventForm form);
 // An error, and nothing is sent, if the request is not a good handshake. The client sends nothing
 // but Pong and Close.
 Task<Result<void>> stream_to_websocket(const http::Request& request, http::Response& response,

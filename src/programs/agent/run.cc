@@ -51,13 +51,14 @@ std::string limit_json(const std::optional<LimitFired>& limit) {
 // All of `ended` but the files that the run changed.
 std::string ended_head(const RunEnd& end, int64_t execution_count) {
     const std::string exit_code = end.exit_code ? std::to_string(*end.exit_code) : "null";
-    return fmt::format(R"({{"event":"ended","at_ms":{},"reason":"{}","exit_code":{},"message":{},)"
-                       R"("state_lost":{},{}"limits_hit":{},"usage":{{"wall_ms":{},"cpu_ms":{},)"
-                       R"("memory_peak_bytes":{},"output_bytes":{},"discarded_bytes":{}}},"execution_count":{})",
-                       unix_ms(), to_string(end.reason), exit_code, json_quote(end.message),
-                       end.state_lost, limit_json(end.limit), string_list(end.limits_hit),
-                       end.usage.wall_ms, end.usage.cpu_ms, end.usage.memory_peak_bytes,
-                       end.usage.output_bytes, end.usage.discarded_bytes, execution_count);
+    return fmt::format(
+        R"({{"event":"ended","at_ms":{},"reason":"{}","exit_code":{},"message":{},)"
+        R"("state_lost":{},{}"limits_hit":{},"usage":{{"wall_ms":{},"cpu_ms":{},)"
+        R"("memory_peak_bytes":{},"output_bytes":{},"discarded_bytes":{}}},"execution_count":{})",
+        unix_ms(), to_string(end.reason), exit_code, json_quote(end.message), end.state_lost,
+        limit_json(end.limit), string_list(end.limits_hit), end.usage.wall_ms, end.usage.cpu_ms,
+        end.usage.memory_peak_bytes, end.usage.output_bytes, end.usage.discarded_bytes,
+        execution_count);
 }
 
 std::string ended_event(std::string_view head, std::string_view artifacts, int64_t left_out) {

@@ -30,10 +30,10 @@ SpoolOutput::SpoolOutput(const RunSpool& spool, const ReadOutput& range)
       which_(range.stream),
       size_(bytes_of(spool.output(), range.stream)),
       left_(std::min(range.length, size_ - std::min(range.offset, size_))) {
-    const auto mark = std::ranges::find_if(spool.marks().rbegin(), spool.marks().rend(),
-                                           [&](const RunSpool::Mark& known) {
-                                               return bytes_of(known.before, which_) <= range.offset;
-                                           });
+    const auto mark = std::ranges::find_if(
+        spool.marks().rbegin(), spool.marks().rend(), [&](const RunSpool::Mark& known) {
+            return bytes_of(known.before, which_) <= range.offset;
+        });
     const bool found = mark != spool.marks().rend();
     place_ = found ? mark->place : 0;
     skip_ = range.offset - (found ? bytes_of(mark->before, which_) : 0);
@@ -85,8 +85,8 @@ Result<void> SpoolOutput::enter_frame() {
 
 Result<void> SpoolOutput::take(std::string& out) {
     const std::string_view here = TRY(look(1));
-    const size_t step = std::min({static_cast<uint64_t>(here.size()), in_frame_, left_,
-                                  uint64_t{limits::kStreamChunk}});
+    const size_t step = std::min(
+        {static_cast<uint64_t>(here.size()), in_frame_, left_, uint64_t{limits::kStreamChunk}});
     out += here.substr(0, step);
     place_ += step;
     in_frame_ -= step;

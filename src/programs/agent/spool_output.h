@@ -1,5 +1,5 @@
-// SpoolOutput: what a run wrote to stdout, to stderr, or to both in the order it came, read by range
-// out of its spool.
+// SpoolOutput: what a run wrote to stdout, to stderr, or to both in the order it came, read by
+// range out of its spool.
 //
 //     SpoolOutput output(spool, {.which = OutputStream::Stdout, .offset = 100});
 //     for (std::string bytes; !(bytes = TRY(output.next())).empty();) …

@@ -146,8 +146,7 @@ TEST_F(RunTest, StreamsTheProgramsOutputAndDeletesTheSandbox) {
 }
 
 TEST_F(RunTest, OutputThatIsNotUtf8ComesExactly) {
-    played_.events =
-        "event: stdout\ndata: {\"text\":\"a\xEF\xBF\xBD\",\"base64\":\"Yf8A\"}\n\n";
+    played_.events = "event: stdout\ndata: {\"text\":\"a\xEF\xBF\xBD\",\"base64\":\"Yf8A\"}\n\n";
     const Outcome done = run({"-c", "print()"});
     EXPECT_EQ(done.out, std::string("a\xFF\0", 3));
 }
