@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "base/limits.h"
@@ -54,9 +55,9 @@ class BodyOutlet final : public Outlet {
         co_return co_await response_.write(std::move(out));
     }
     Task<Result<void>> heartbeat() override {
-        const bool sse = form_ == EventForm::Sse;
-        co_return co_await response_.write(sse ? ": the run goes on\n\n"
-                                               : "{\"event\":\"heartbeat\"}\n");
+        std::string sign = "{\"event\":\"heartbeat\"}\n";
+        if (form_ == EventForm::Sse) sign = ": the run goes on\n\n";
+        co_return co_await response_.write(std::move(sign));
     }
 
   private:
