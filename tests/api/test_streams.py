@@ -194,7 +194,7 @@ def test_silence_has_signs_of_life_in_each_form(box: Box, waiting: str) -> None:
 
     def read(form: str, headers: dict[str, str], sign: str) -> None:
         with box.client.stream("GET", f"/v1/runs/{waiting}/events", headers=headers) as answer:
-            if any(line == sign for line in answer.iter_lines()):
+            if any(line.rstrip("\n") == sign for line in answer.iter_lines()):
                 seen.add(form)
 
     def read_socket() -> None:
