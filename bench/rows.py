@@ -10,7 +10,8 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One figure. `goal` is the most that `value` may be; `peer` is what it was measured beside, in the same run."""
+    """One figure. `goal` is the most that `value` may be, or the least if more is better; `peer` is what it was
+    measured beside, in the same run."""
 
     name: str
     value: float
@@ -20,10 +21,12 @@ class Row:
     peer_value: float | None = None
     detail: dict[str, Any] = dataclasses.field(default_factory=dict)
     faults: list[str] = dataclasses.field(default_factory=list)  # why the figure does not count
+    more_is_better: bool = False
 
     @property
     def met(self) -> bool:
-        return self.value <= self.goal and not self.faults
+        reached = self.value >= self.goal if self.more_is_better else self.value <= self.goal
+        return reached and not self.faults
 
     @property
     def ratio(self) -> float | None:

@@ -2,7 +2,7 @@
 
     run.py [ROW…]      all rows, or those named
 
-CLOISTER_BIN names the programs, CLOISTER_IMAGE the base image. A row is a module of this folder with NAME, and
+CLOISTER_BIN names the programs, CLOISTER_IMAGE the base image. A row is a module of this folder (or a class in one) with NAME, and
 measure(service) that answers a Row; add it to MODULES. Exit codes: 0 every goal met, 1 one is not, 2 wrong usage.
 """
 
@@ -20,10 +20,12 @@ REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO / "tests"))
 
 import neighbour  # noqa: E402
+import stdout  # noqa: E402
+import warm  # noqa: E402
 from bench_service import BenchService  # noqa: E402
 from rows import Row  # noqa: E402
 
-MODULES = {module.NAME: module for module in (neighbour,)}
+MODULES = {module.NAME: module for module in (neighbour, warm.Warm, warm.FirstByte, warm.Cells, stdout)}
 RESULTS = REPO / "bench" / "results" / "latest.json"
 
 

@@ -86,13 +86,14 @@ def server(build: Build) -> Iterator[Service]:
 
 
 CONTRACT = Contract.load()
+STREAMS = ("text/event-stream", "application/x-ndjson", "application/octet-stream")
 
 
 def hold_to_contract(response: httpx.Response) -> None:
     """Checks each whole answer that the tests get; streams are read by the tests that ask for them."""
     request = response.request
     operation = CONTRACT.find(request.method, request.url.path)
-    streams = response.headers.get("content-type", "").startswith(("text/event-stream", "application/octet-stream"))
+    streams = response.headers.get("content-type", "").startswith(STREAMS)
     if operation and not streams:
         CONTRACT.check(operation.id, response.status_code, response.headers, response.read())
     elif response.status_code >= 400:

@@ -11,4 +11,4 @@ step_start "compile release" as_owner "$repo/tools/setup/compile.sh" release
 step_start "base image" "$repo/images/build" --cache "$cache"
 steps_wait
 "$repo/tools/setup/user.sh"
-CLOISTER_BIN=$repo/build/release/bin CLOISTER_IMAGE=$(image_path) exec /usr/bin/python3 "$repo/bench/run.py" "$@"
+CLOISTER_CACHE=$cache CLOISTER_BIN=$repo/build/release/bin CLOISTER_IMAGE=$(image_path) exec /usr/bin/python3 "$repo/bench/run.py" "$@"

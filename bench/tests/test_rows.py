@@ -34,6 +34,8 @@ def test_no_samples_are_an_error() -> None:
     [
         (Row("a", 2.0, "x", goal=2.0), True),
         (Row("a", 2.01, "x", goal=2.0), False),
+        (Row("a", 300.0, "MB/s", goal=300, more_is_better=True), True),
+        (Row("a", 299.0, "MB/s", goal=300, more_is_better=True), False),
         (Row("a", 1.0, "x", goal=2.0, faults=["ended ok, not oom"]), False),
     ],
 )

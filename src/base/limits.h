@@ -22,7 +22,8 @@ inline constexpr int64_t kHttpHeaderTimeoutMs =
 inline constexpr int64_t kHttpBodyTimeoutMs = 60'000;  // between two reads of a body
 inline constexpr int64_t kHttpWriteTimeoutMs =
     60'000;  // a reader that takes nothing for so long is cut off
-inline constexpr size_t kConnectionsMax = 1024;  // open connections of the server
+inline constexpr size_t kWebSocketMessageMax = 1 * kMiB;  // of a client
+inline constexpr size_t kConnectionsMax = 1024;           // open connections of the server
 
 // --- Sandboxes ---
 inline constexpr int kSandboxCpuDefault = 2;
@@ -61,6 +62,8 @@ inline constexpr uint32_t kRunPidsMin = 4;
 inline constexpr uint64_t kRunOutputMin = 1;
 inline constexpr size_t kSpoolInMemory =
     64 * kKiB;  // of a run's frames, before its spool is a file
+inline constexpr uint64_t kSpoolMarkStep = 1 * kMiB;  // a range is found from the mark before it
+inline constexpr size_t kOutputsKeptMax = 1'000;  // of ended runs, in a sandbox; the oldest goes
 // Runs whose end nobody has taken yet; the oldest goes first.
 inline constexpr size_t kUnclaimedRunsMax = 256;
 inline constexpr int64_t kKillGraceMs = 250;  // then the sandbox itself is given up
@@ -72,11 +75,14 @@ inline constexpr size_t kInlineFilesMax = 64;              // files inside a run
 inline constexpr uint64_t kOutputMaxDefault = 256 * kMiB;  // stdout + stderr + displays of a run
 inline constexpr size_t kInlineOutputMax =
     1 * kMiB;  // of each stream in a JSON answer: head and tail
+inline constexpr size_t kInlineOutputLeast = 1 * kKiB;  // of what a request may ask for
+inline constexpr size_t kInlineOutputLargest = 4 * kMiB;
 // One message of an interpreter. The agent, which has 32 MiB of memory, holds one such message
 // whole.
 inline constexpr size_t kDisplayMax = 8 * kMiB;
 inline constexpr size_t kPictureMax = 4 * kMiB;  // the drivers hold themselves to it
 inline constexpr size_t kRunEventsMax = 4 * kMiB;  // events kept for readers that come back
+inline constexpr int64_t kHeartbeatMs = 15'000;    // on a stream of events on which nothing happens
 inline constexpr size_t kRunQueueMax = 64;         // runs that wait for one context
 inline constexpr int64_t kMetricsEveryMs = 1'000;  // between the `metrics` events of a run
 inline constexpr size_t kContextsMax = 128;        // of one sandbox

@@ -53,34 +53,4 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
     std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-std::string json_quote(std::string_view text) {
-    std::string out = "\"";
-    for (char c : to_utf8(text)) {
-        switch (c) {
-            case '"':
-                out += "\\\"";
-                break;
-            case '\\':
-                out += "\\\\";
-                break;
-            case '\n':
-                out += "\\n";
-                break;
-            case '\r':
-                out += "\\r";
-                break;
-            case '\t':
-                out += "\\t";
-                break;
-            default:
-                if (static_cast<unsigned char>(c) < 0x20) {
-                    out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-                } else {
-                    out += c;
-                }
-        }
-    }
-    return out + '"';
-}
-
 }  // namespace cloister

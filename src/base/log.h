@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json_text.h"  // json_quote, which most who log need, too
+
 namespace cloister {
 
 enum class LogLevel { Debug, Info, Warn, Error };
@@ -34,8 +36,5 @@ inline void log_warn(std::string_view m, LogFields f = {}) {
 inline void log_error(std::string_view m, LogFields f = {}) {
     log_line(LogLevel::Error, m, f);
 }
-
-// `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
-std::string json_quote(std::string_view text);
 
 }  // namespace cloister

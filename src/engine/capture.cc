@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/utf8.h"
 
@@ -24,34 +25,31 @@ size_t leading_rest(std::string_view text) {
 
 }  // namespace
 
-std::string TextStream::feed(std::string_view bytes) {
-    std::string joined;
+std::string_view TextStream::feed(std::string_view bytes) {
     if (!waiting_.empty()) {
-        joined = waiting_ + std::string(bytes);
-        bytes = joined;
+        joined_ = std::exchange(waiting_, {});
+        joined_ += bytes;
+        bytes = joined_;
     }
     const size_t whole = bytes.size() - incomplete_tail(bytes);
-    std::string text = is_utf8(bytes.substr(0, whole)) ? std::string(bytes.substr(0, whole))
-                                                       : to_utf8(bytes.substr(0, whole));
-    waiting_ = std::string(bytes.substr(whole));
-    return text;
+    waiting_ = bytes.substr(whole);
+    return bytes.substr(0, whole);
 }
 
-std::string TextStream::finish() {
-    std::string text = to_utf8(waiting_);
-    waiting_.clear();
-    return text;
+std::string_view TextStream::finish() {
+    joined_ = std::exchange(waiting_, {});
+    return joined_;
 }
 
 size_t Capture::half() const {
     return max_bytes_ / 2;
 }
 
-void Capture::append(std::string_view text) {
-    total_ += text.size();
-    const size_t to_head = std::min(text.size(), half() - head_.size());
-    head_ += text.substr(0, to_head);
-    tail_ += text.substr(to_head);
+void Capture::append(std::string_view bytes) {
+    total_ += bytes.size();
+    const size_t to_head = std::min(bytes.size(), half() - head_.size());
+    head_ += bytes.substr(0, to_head);
+    tail_ += bytes.substr(to_head);
     const size_t tail_max = max_bytes_ - half();
     if (tail_.size() > 2 * tail_max) tail_.erase(0, tail_.size() - tail_max);
 }
@@ -69,9 +67,14 @@ Capture::Parts Capture::parts() const {
 
 std::string Capture::text() const {
     const Parts kept = parts();
-    if (kept.omitted == 0) return std::string(kept.head) + std::string(kept.tail);
-    return fmt::format("{}\n[… {} bytes are left out here …]\n{}", kept.head, kept.omitted,
-                       kept.tail);
+    if (kept.omitted == 0) return to_utf8(*whole());
+    return fmt::format("{}\n[… {} bytes are left out here …]\n{}", to_utf8(kept.head), kept.omitted,
+                       to_utf8(kept.tail));
+}
+
+std::optional<std::string> Capture::whole() const {
+    if (total_ > max_bytes_) return std::nullopt;
+    return head_ + tail_;
 }
 
 uint64_t Capture::omitted_bytes() const {

@@ -1,9 +1,10 @@
 // Capture: what a JSON answer holds of one output stream: all of it, or its head and its tail with
-// the exact count of what is between them. And TextStream: bytes in pieces → text that never cuts a
+// the exact count of bytes between them. And TextStream: bytes in pieces → pieces that never cut a
 // character.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,24 +12,28 @@
 
 namespace cloister::engine {
 
-// Bytes that are not UTF-8 become U+FFFD; a character that is split over two pieces comes with the
-// second one.
+// A character that is split over two pieces comes with the second one.
 class TextStream {
   public:
-    std::string feed(std::string_view bytes);
-    std::string finish();  // what was waiting for its rest
+    // Of this piece and of what waited: valid until the next call, and as long as `bytes`.
+    std::string_view feed(std::string_view bytes);
+    std::string_view finish();  // what was waiting for its rest
 
   private:
     std::string waiting_;  // at most 3 bytes
+    std::string joined_;
 };
 
 class Capture {
   public:
     explicit Capture(size_t max_bytes = limits::kInlineOutputMax) : max_bytes_(max_bytes) {}
 
-    void append(std::string_view text);
-    // The text for the answer: at most `max_bytes`, cut at characters.
+    void append(std::string_view bytes);
+    // The text for the answer, of at most `max_bytes` bytes, cut at characters; what is not UTF-8
+    // became U+FFFD.
     std::string text() const;
+    // All bytes, if none are left out.
+    std::optional<std::string> whole() const;
     uint64_t omitted_bytes() const;
     size_t kept_bytes() const { return head_.size() + tail_.size(); }
 

@@ -11,16 +11,19 @@ TEST(TextStream, ACharacterSplitOverPiecesStaysWhole) {
     const std::string text = "a€𝄞z";
     for (size_t cut = 0; cut <= text.size(); ++cut) {
         TextStream stream;
-        const std::string first = stream.feed(text.substr(0, cut));
-        EXPECT_TRUE(is_utf8(first));
-        EXPECT_EQ(first + stream.feed(text.substr(cut)) + stream.finish(), text) << cut;
+        std::string all(stream.feed(text.substr(0, cut)));
+        EXPECT_TRUE(is_utf8(all));
+        const std::string rest = text.substr(cut);
+        all += stream.feed(rest);
+        EXPECT_EQ(all + std::string(stream.finish()), text) << cut;
     }
 }
 
-TEST(TextStream, BadBytesAreReplacedAndAnUnfinishedEndToo) {
+TEST(TextStream, EveryByteComesOnce) {
     TextStream stream;
-    EXPECT_EQ(stream.feed("a\xFFz\xE2\x82"), "a\xEF\xBF\xBDz");
-    EXPECT_EQ(stream.finish(), "\xEF\xBF\xBD");
+    EXPECT_EQ(stream.feed("a\xFFz\xE2\x82"), "a\xFFz");
+    EXPECT_EQ(stream.feed("\xE2"), "\xE2\x82");
+    EXPECT_EQ(stream.finish(), "\xE2");
     EXPECT_EQ(stream.finish(), "");
 }
 
@@ -53,6 +56,21 @@ TEST(Capture, CutsAtCharacters) {
         for (int i = 0; i < 500; ++i) capture.append("𝄞");
         EXPECT_TRUE(is_utf8(capture.text())) << shift;
     }
+}
+
+TEST(Capture, CountsBytesAlsoOfWhatIsNotUtf8) {
+    Capture capture(400);
+    capture.append(std::string(300, '\xFF'));
+    EXPECT_EQ(capture.whole(), std::string(300, '\xFF'));
+    EXPECT_EQ(capture.text().size(), 900U);  // each is U+FFFD
+    capture.append(std::string(300, '\xFF'));
+    EXPECT_FALSE(capture.whole());
+    const std::string text = capture.text();
+    size_t shown = 0;
+    for (size_t at = text.find("\xEF\xBF\xBD"); at != std::string::npos; ++shown) {
+        at = text.find("\xEF\xBF\xBD", at + 1);
+    }
+    EXPECT_EQ(shown + capture.omitted_bytes(), 600U);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ json::object run_request(const std::string& context, const std::string& forget, 
     if (!spec.argv.empty()) out["argv"] = json::array(spec.argv.begin(), spec.argv.end());
     if (!spec.env.empty()) out["env"] = map_json(spec.env);
     if (spec.cwd) out["cwd"] = *spec.cwd;
+    if (spec.on_output_limit == OnOutputLimit::Discard) out["on_output_limit"] = "discard";
     if (spec.cpu_time_ms > 0) out["cpu_time_ms"] = spec.cpu_time_ms;
     if (spec.narrowed.memory_max > 0) out["memory_max"] = spec.narrowed.memory_max;
     if (spec.narrowed.pids_max > 0) out["pids_max"] = spec.narrowed.pids_max;

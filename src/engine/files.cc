@@ -25,7 +25,7 @@ struct Reading {
         Result<Frame> frame = co_await agent.next();
         if (!frame) co_return std::move(frame).error();
         if (frame->kind != FrameKind::Data) {
-            co_return make_error(ErrorKind::Unavailable, "the file broke off while it was read");
+            co_return make_error(ErrorKind::Unavailable, "what was read broke off");
         }
         co_return std::move(frame->payload);
     }
@@ -49,13 +49,17 @@ ByteSource source_of(std::string bytes) {
     return [rest] { return rest->next(); };
 }
 
+ByteSource source_of(AgentConnection agent) {
+    const auto reading = std::make_shared<Reading>(std::move(agent));
+    return [reading] { return reading->next(); };
+}
+
 Task<Result<OpenFile>> read_file(std::string socket, std::string path) {
     Result<AgentConnection> agent = co_await AgentConnection::open(std::move(socket));
     if (!agent) co_return std::move(agent).error();
     const auto answer = co_await agent->call({{"op", "file.read"}, {"path", path}});
     if (!answer) co_return answer.error();
-    const auto reading = std::make_shared<Reading>(std::move(*agent));
-    OpenFile file{.size = size_in(*answer), .next = [reading] { return reading->next(); }};
+    OpenFile file{.size = size_in(*answer), .next = source_of(std::move(*agent))};
     co_return file;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "engine/agent.h"
 #include "loop/loop.h"
 
 namespace cloister::engine {
@@ -14,6 +15,8 @@ namespace cloister::engine {
 // Each call answers the next piece; an empty one is the end.
 using ByteSource = std::function<Task<Result<std::string>>()>;
 ByteSource source_of(std::string bytes);
+// The data frames that an agent sends now.
+ByteSource source_of(AgentConnection agent);
 
 struct OpenFile {
     uint64_t size = 0;

@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "base/ids.h"
+#include "base/json_text.h"
 #include "base/time.h"
+#include "base/utf8.h"
 #include "engine/agent.h"
 #include "engine/run_end_json.h"
 #include "engine/tier.h"
+#include "wire/base64.h"
 
 namespace cloister::engine {
 namespace {
@@ -77,6 +80,7 @@ Run::Run(Former former, Place place, RunSpec spec, Keep keep)
       begun_before_(former.begun == Begun::Yes),
       spec_(std::move(spec)),
       keep_(std::move(keep)),
+      output_(spec_.inline_max),
       created_ms_(former.created_ms),
       queued_at_(steady_ms()) {}
 
@@ -137,10 +141,19 @@ void Run::write(OutputStream stream, std::string_view bytes) {
     append_text(stream, output_.feed(stream, bytes));
 }
 
-void Run::append_text(OutputStream stream, const std::string& text) {
-    if (text.empty()) return;
-    log_->append(stream == OutputStream::Stdout ? "stdout" : "stderr",
-                 "{\"text\":" + json::serialize(json::string_view(text)) + "}", text.size());
+// Bytes that are not UTF-8 are U+FFFD in `text` and exact in `base64`.
+void Run::append_text(OutputStream stream, std::string_view bytes) {
+    if (bytes.empty()) return;
+    std::string data = "{\"text\":";
+    if (is_utf8(bytes)) {
+        append_json_quoted(data, bytes);
+    } else {
+        append_json_quoted(data, to_utf8(bytes));
+        data += ",\"base64\":\"" + base64_encode(bytes) + '"';
+    }
+    data += '}';
+    log_->append(stream == OutputStream::Stdout ? "stdout" : "stderr", std::move(data),
+                 bytes.size());
 }
 
 void Run::on_started(const json::object& event) {

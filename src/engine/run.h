@@ -36,6 +36,12 @@ struct Narrowed {
     bool any() const { return memory_max != 0 || pids_max != 0; }
 };
 
+// What follows when a run has written more than RunSpec::output_max.
+enum class OnOutputLimit {
+    End,      // it ends `output_limit`
+    Discard,  // it goes on; what it writes from there on is counted and kept nowhere
+};
+
 enum class StdinMode {
     None,   // at its end at once
     Text,   // RunSpec::stdin_text, then the end
@@ -56,7 +62,9 @@ struct RunSpec {
     std::vector<InlineFile> files;
     int64_t timeout_ms = limits::kRunTimeoutDefaultMs;
     uint64_t output_max = limits::kOutputMaxDefault;
-    int64_t cpu_time_ms = 0;  // 0: no limit
+    OnOutputLimit on_output_limit = OnOutputLimit::End;
+    size_t inline_max = limits::kInlineOutputMax;  // of each stream, in JSON answers
+    int64_t cpu_time_ms = 0;                       // 0: no limit
     Narrowed narrowed;
     bool metrics = false;  // an event each second of what the run uses
 };
@@ -128,7 +136,7 @@ class Run : public std::enable_shared_from_this<Run> {
   private:
     Result<void> accept_event(const json::object& event);
     void write(OutputStream stream, std::string_view bytes);
-    void append_text(OutputStream stream, const std::string& text);
+    void append_text(OutputStream stream, std::string_view bytes);
     void on_started(const json::object& event);
     void on_shown(std::string_view type, const json::object& event);
     void on_clear(const json::object& event);

@@ -52,7 +52,8 @@ RunUsage usage_of(const json::object& event) {
     return {.wall_ms = number_of(usage, "wall_ms"),
             .cpu_ms = number_of(usage, "cpu_ms"),
             .memory_peak_bytes = static_cast<uint64_t>(number_of(usage, "memory_peak_bytes")),
-            .output_bytes = static_cast<uint64_t>(number_of(usage, "output_bytes"))};
+            .output_bytes = static_cast<uint64_t>(number_of(usage, "output_bytes")),
+            .discarded_bytes = static_cast<uint64_t>(number_of(usage, "discarded_bytes"))};
 }
 
 std::optional<LimitFired> limit_of(const json::object& event) {
@@ -128,7 +129,8 @@ void add_run_end(json::object& run, const RunEnd& end) {
     run["metrics"] = {{"wall_ms", end.usage.wall_ms},
                       {"cpu_ms", end.usage.cpu_ms},
                       {"memory_peak_bytes", end.usage.memory_peak_bytes},
-                      {"output_bytes", end.usage.output_bytes}};
+                      {"output_bytes", end.usage.output_bytes},
+                      {"discarded_bytes", end.usage.discarded_bytes}};
 }
 
 }  // namespace cloister::engine

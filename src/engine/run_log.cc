@@ -21,7 +21,7 @@ RunLog::Reader::Reader(std::shared_ptr<RunLog> log, uint64_t after)
 }
 
 RunLog::Reader::Reader(Reader&& other) noexcept
-    : log_(std::move(other.log_)), after_(other.after_) {
+    : log_(std::move(other.log_)), after_(other.after_), dropped_(std::move(other.dropped_)) {
     std::ranges::replace(log_->readers_, &other, this);
 }
 
@@ -32,13 +32,14 @@ RunLog::Reader::~Reader() {
     log_->changed_.notify_all();
 }
 
-std::vector<Event> RunLog::Reader::take(size_t max_bytes) const {
+std::vector<Event> RunLog::Reader::take(size_t max_bytes) {
     std::vector<Event> out;
     uint64_t number = after_ + 1;
     // A run that was taken over may end earlier than its reader knows it: of the end it must hear.
     if (log_->closed_ && after_ > log_->last()) number = log_->last();
     if (number < log_->first_) {
-        out.push_back(log_->dropped_before(log_->first_, after_));
+        dropped_ = log_->dropped_before(log_->first_, after_);
+        out.push_back({.number = log_->first_ - 1, .type = "dropped", .data = dropped_});
         number = log_->first_;
     }
     size_t bytes = 0;
@@ -93,11 +94,9 @@ uint64_t RunLog::output_before(uint64_t number) const {
     return number <= 1 || left_.empty() ? 0 : left_.front();
 }
 
-Event RunLog::dropped_before(uint64_t first, uint64_t after) const {
+std::string RunLog::dropped_before(uint64_t first, uint64_t after) const {
     const uint64_t bytes = output_before(first) - output_before(after + 1);
-    return Event{.number = first - 1,
-                 .type = "dropped",
-                 .data = fmt::format(R"({{"events":{},"bytes":{}}})", first - 1 - after, bytes)};
+    return fmt::format(R"({{"events":{},"bytes":{}}})", first - 1 - after, bytes);
 }
 
 uint64_t RunLog::slowest_reader() const {

@@ -31,8 +31,8 @@ inline constexpr uint64_t kReaderLagMax = limits::kRunEventsMax / 4;
 
 struct Event {
     uint64_t number = 0;
-    std::string type;  // started, stdout, stderr, display, …, ended; and dropped
-    std::string data;  // a JSON object
+    std::string_view type;  // started, stdout, stderr, display, …, ended; and dropped
+    std::string_view data;  // a JSON object
 };
 
 class RunLog : public std::enable_shared_from_this<RunLog> {
@@ -44,14 +44,16 @@ class RunLog : public std::enable_shared_from_this<RunLog> {
         Reader& operator=(Reader&&) = delete;
         ~Reader();
 
-        // The next events, about `max_bytes` of them, at least one if there is any.
-        std::vector<Event> take(size_t max_bytes) const;
+        // The next events, about `max_bytes` of them, at least one if there is any. Their texts
+        // are the log's own: valid until done(), the next take(), or the end of the reader.
+        std::vector<Event> take(size_t max_bytes);
         void done(const std::vector<Event>& events);
 
       private:
         friend class RunLog;
         std::shared_ptr<RunLog> log_;
         uint64_t after_;  // the number of the last event that was read
+        std::string dropped_;
     };
 
     // `output_bytes`: how much of the run's output a reader misses with this event.
@@ -83,7 +85,7 @@ class RunLog : public std::enable_shared_from_this<RunLog> {
     };
 
     uint64_t output_before(uint64_t number) const;
-    Event dropped_before(uint64_t first, uint64_t after) const;
+    std::string dropped_before(uint64_t first, uint64_t after) const;
     uint64_t slowest_reader() const;
     bool reader_lags() const;
     void trim();

@@ -38,7 +38,8 @@ Task<void> dropping(Checks&) {
     for (size_t i = 0; i < kEvents; ++i) log->append("stdout", std::string(each, 'x'), each);
     EXPECT_LE(log->bytes(), limits::kRunEventsMax);
     for (const uint64_t after : {uint64_t{0}, uint64_t{7}}) {
-        const auto events = log->attach(after).take(1);
+        RunLog::Reader reader = log->attach(after);
+        const auto events = reader.take(1);
         EXPECT_EQ(events.front().type, "dropped");
         EXPECT_EQ(events.at(1).number, events.front().number + 1);
         const uint64_t lost = events.front().number - after;

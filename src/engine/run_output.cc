@@ -5,15 +5,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
+#include "wire/base64.h"
+
 namespace cloister::engine {
 namespace {
 
 constexpr size_t kResultOverhead = 256;  // so that many tiny results are bounded too
 
 json::object output_json(const Capture& kept, uint64_t bytes, uint64_t lost) {
-    return {{"text", kept.text()},
-            {"bytes", bytes + lost},
-            {"omitted_bytes", kept.omitted_bytes() + lost}};
+    json::object out{{"text", kept.text()},
+                     {"bytes", bytes + lost},
+                     {"omitted_bytes", kept.omitted_bytes() + lost}};
+    // The text of what is not UTF-8 is not exact.
+    const auto whole = kept.whole();
+    if (whole && !is_utf8(*whole)) out["base64"] = base64_encode(*whole);
+    return out;
 }
 
 size_t size_of(const json::object& content) {
@@ -34,19 +41,15 @@ json::object left_out_note(uint64_t count) {
 
 }  // namespace
 
-std::string RunOutput::feed(OutputStream stream, std::string_view bytes) {
+std::string_view RunOutput::feed(OutputStream stream, std::string_view bytes) {
     Stream& target = of(stream);
     target.bytes += bytes.size();
-    std::string text = target.text.feed(bytes);
-    target.kept.append(text);
-    return text;
+    target.kept.append(bytes);
+    return target.text.feed(bytes);
 }
 
-std::string RunOutput::finish(OutputStream stream) {
-    Stream& target = of(stream);
-    std::string text = target.text.finish();
-    target.kept.append(text);
-    return text;
+std::string_view RunOutput::finish(OutputStream stream) {
+    return of(stream).text.finish();
 }
 
 void RunOutput::lose(uint64_t bytes) {

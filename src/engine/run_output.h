@@ -20,10 +20,15 @@ enum class OutputStream { Stdout, Stderr };
 
 class RunOutput {
   public:
-    // Takes raw bytes and answers the text of them that is complete.
-    std::string feed(OutputStream stream, std::string_view bytes);
+    // `inline_max`: bytes of each stream.
+    explicit RunOutput(size_t inline_max = limits::kInlineOutputMax)
+        : out_(inline_max), err_(inline_max) {}
+
+    // Takes what the run wrote and answers those of the bytes whose characters are whole; valid as
+    // TextStream says.
+    std::string_view feed(OutputStream stream, std::string_view bytes);
     // What still waited for its rest.
-    std::string finish(OutputStream stream);
+    std::string_view finish(OutputStream stream);
 
     // So many bytes of the output came to nobody.
     void lose(uint64_t bytes);
@@ -42,6 +47,7 @@ class RunOutput {
 
   private:
     struct Stream {
+        explicit Stream(size_t inline_max) : kept(inline_max) {}
         TextStream text;
         Capture kept;
         uint64_t bytes = 0;

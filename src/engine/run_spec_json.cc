@@ -61,6 +61,8 @@ std::string spec_text(const RunSpec& spec) {
                      {"stdin", word_of(spec.stdin_mode)},
                      {"timeout_ms", spec.timeout_ms},
                      {"output_max", spec.output_max}};
+    if (spec.on_output_limit == OnOutputLimit::Discard) out["discard"] = true;
+    if (spec.inline_max != limits::kInlineOutputMax) out["inline_max"] = spec.inline_max;
     if (spec.cpu_time_ms > 0) out["cpu_time_ms"] = spec.cpu_time_ms;
     if (spec.narrowed.memory_max > 0) out["memory_max"] = spec.narrowed.memory_max;
     if (spec.narrowed.pids_max > 0) out["pids_max"] = spec.narrowed.pids_max;
@@ -86,6 +88,9 @@ Result<RunSpec> spec_from(std::string_view text) {
     spec.timeout_ms = in.optional_int("timeout_ms", 0, INT64_MAX).value_or(spec.timeout_ms);
     spec.output_max = static_cast<uint64_t>(in.optional_int("output_max", 0, INT64_MAX)
                                                 .value_or(static_cast<int64_t>(spec.output_max)));
+    if (in.optional_bool("discard").value_or(false)) spec.on_output_limit = OnOutputLimit::Discard;
+    spec.inline_max = static_cast<size_t>(in.optional_int("inline_max", 1, INT64_MAX)
+                                              .value_or(static_cast<int64_t>(spec.inline_max)));
     spec.cpu_time_ms = in.optional_int("cpu_time_ms", 0, INT64_MAX).value_or(0);
     spec.narrowed.memory_max =
         static_cast<uint64_t>(in.optional_int("memory_max", 0, INT64_MAX).value_or(0));

@@ -85,6 +85,22 @@ bool has_body(int status) {
     return status != 204 && status != 304;
 }
 
+Result<void> check_handshake(const Request& request) {
+    const auto fail = [](std::string message) -> Result<void> {
+        return make_error(ErrorKind::InvalidArgument, std::move(message));
+    };
+    if (!wants_websocket(request) || !has_word(request.header("Connection"), "upgrade")) {
+        return fail("a WebSocket needs `Connection: Upgrade` and `Upgrade: websocket`");
+    }
+    if (request.header("Sec-WebSocket-Version") != "13") {
+        return fail("`Sec-WebSocket-Version` must be 13");
+    }
+    if (!is_websocket_key(request.header("Sec-WebSocket-Key"))) {
+        return fail("`Sec-WebSocket-Key` must be 16 bytes in base64");
+    }
+    return {};
+}
+
 Error gone() {
     return make_error(ErrorKind::Cancelled, "the client is gone");
 }
@@ -190,8 +206,28 @@ Task<Result<void>> Answer::finish() {
         co_return make_error(ErrorKind::Internal, "fewer bytes than the answer's length");
     }
     state_ = State::Finished;
+    if (websocket_) co_await websocket_->close(close_code::kNormal, "");
     if (!chunked_ || settings_.send_body == SendBody::No) co_return Result<void>{};
     co_return co_await put("0\r\n\r\n");
+}
+
+Task<Result<std::shared_ptr<WebSocket>>> Answer::upgrade(const Request& request,
+                                                         size_t message_max) {
+    CLOISTER_CHECK(state_ == State::Open);
+    const Result<void> asked = check_handshake(request);
+    if (!asked) co_return asked.error();
+    if (settings_.form == BodyForm::UntilClose || settings_.send_body == SendBody::No) {
+        co_return make_error(ErrorKind::InvalidArgument,
+                             "a WebSocket begins with GET and HTTP/1.1");
+    }
+    state_ = State::Streaming;
+    const Result<void> written = co_await put(fmt::format(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Accept: {}\r\n\r\n",
+        websocket_accept(request.header("Sec-WebSocket-Key"))));
+    if (!written) co_return written.error();
+    websocket_ = std::make_shared<WebSocket>(input_, settings_.write_timeout_ms, message_max);
+    co_return websocket_;
 }
 
 void Answer::abort() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "http/input.h"
 #include "http/server.h"
 #include "loop/tcp.h"
 
@@ -42,13 +43,15 @@ struct AnswerSettings {
 
 class Answer final : public Response {
   public:
-    Answer(TcpStream& stream, AnswerSettings settings)
-        : stream_(stream), settings_(std::move(settings)) {}
+    Answer(std::shared_ptr<Input> input, AnswerSettings settings)
+        : input_(std::move(input)), stream_(input_->stream()), settings_(std::move(settings)) {}
 
     Task<Result<void>> send(int status, Headers headers, std::string body) override;
     Task<Result<void>> start(int status, Headers headers, std::optional<uint64_t> length) override;
     Task<Result<void>> write(std::string bytes) override;
     Task<Result<void>> finish() override;
+    Task<Result<std::shared_ptr<WebSocket>>> upgrade(const Request& request,
+                                                     size_t message_max) override;
     void abort() override;
     bool started() const override { return state_ != State::Open; }
     bool disconnected() const override { return gone_; }
@@ -64,12 +67,14 @@ class Answer final : public Response {
     std::string head(int status, const Headers& headers);
     Task<Result<void>> put(std::string_view bytes);
 
+    const std::shared_ptr<Input> input_;
     TcpStream& stream_;
     AnswerSettings settings_;
     State state_ = State::Open;
     KeepAlive keep_alive_ = KeepAlive::No;
     bool chunked_ = false;
     std::optional<uint64_t> remaining_;  // of a stream with a length
+    std::shared_ptr<WebSocket> websocket_;
     bool gone_ = false;
     std::vector<std::function<void()>> on_gone_;
 };

@@ -295,7 +295,7 @@ Task<KeepAlive> LiveConnection::serve_one() {
         request.skip_body();
         return request.keep_alive();
     };
-    Answer answer(input_->stream(), std::move(settings));
+    Answer answer(input_, std::move(settings));
     input_->set_on_gone([&answer] { answer.client_gone(); });
     request.watch();
     co_await handle(request, answer);

@@ -33,7 +33,7 @@ void Input::read_done(Result<size_t> got) {
         end_ += *got;
     }
     ended_ = !last_read_ && last_read_.error().kind != ErrorKind::DeadlineExceeded;
-    if (ended_ && on_gone_) on_gone_();
+    if (ended_) tell_gone();
     read_finished_.notify_all();
 }
 

@@ -31,6 +31,10 @@ class Input : public std::enable_shared_from_this<Input> {
     // away.
     void start_read();
     void set_on_gone(std::function<void()> on_gone) { on_gone_ = std::move(on_gone); }
+    // For who learns from the bytes that the client has gone.
+    void tell_gone() const {
+        if (on_gone_) on_gone_();
+    }
     // More bytes, or: Cancelled at the end of the stream, DeadlineExceeded at `deadline_ms`
     // (steady; 0: none).
     Task<Result<void>> read_more(int64_t deadline_ms);

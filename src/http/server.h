@@ -21,6 +21,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "http/websocket.h"
 #include "loop/loop.h"
 
 namespace cloister::http {
@@ -63,6 +64,10 @@ class Response {
     // Waits until the client's socket has taken it. Cancelled if the client is gone.
     virtual Task<Result<void>> write(std::string bytes) = 0;
     virtual Task<Result<void>> finish() = 0;
+    // Goes on as a WebSocket, in place of an answer; finish() closes it. InvalidArgument, and
+    // nothing is sent, if `request` does not ask for one in the way of RFC 6455.
+    virtual Task<Result<std::shared_ptr<WebSocket>>> upgrade(const Request& request,
+                                                             size_t message_max) = 0;
     // Closes the connection without finishing the body, so that the client sees the break.
     virtual void abort() = 0;
     virtual bool started() const = 0;
@@ -94,6 +99,10 @@ class Server {
     virtual size_t connections() const = 0;
 };
 
+// Whether the client asks for a WebSocket.
+bool wants_websocket(const Request& request);
+// Whether a header that is a list ("keep-alive, Upgrade") has that word, whatever its case.
+bool has_word(std::string_view list, std::string_view word);
 // "a%20b" → "a b"; nullopt for a broken escape or a NUL.
 std::optional<std::string> percent_decode(std::string_view text);
 // The first value of `name` in a query string, decoded; nullopt if absent or broken.

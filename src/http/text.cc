@@ -27,6 +27,21 @@ std::string_view Request::header(std::string_view name) const {
     return found == headers().end() ? std::string_view() : std::string_view(found->second);
 }
 
+bool has_word(std::string_view list, std::string_view word) {
+    while (!list.empty()) {
+        std::string_view entry = list.substr(0, list.find(','));
+        list.remove_prefix(std::min(list.size(), entry.size() + 1));
+        while (entry.starts_with(' ')) entry.remove_prefix(1);
+        while (entry.ends_with(' ')) entry.remove_suffix(1);
+        if (std::ranges::equal(entry, word, {}, lower, lower)) return true;
+    }
+    return false;
+}
+
+bool wants_websocket(const Request& request) {
+    return has_word(request.header("Upgrade"), "websocket");
+}
+
 std::optional<std::string> percent_decode(std::string_view text) {
     std::string out;
     for (size_t i = 0; i < text.size(); ++i) {

@@ -38,6 +38,7 @@ struct RunUsage {
     int64_t cpu_ms = 0;              // user and system time of the whole sandbox during the run
     uint64_t memory_peak_bytes = 0;  // of the whole sandbox during the run
     uint64_t output_bytes = 0;       // stdout, stderr and displays
+    uint64_t discarded_bytes = 0;    // of them: beyond output_max_bytes, kept nowhere
 };
 
 // The limit that was the reason: the name of its field in a request, and its value.

@@ -401,7 +401,7 @@ def test_the_output_limit_ends_the_run(run: Run) -> None:
 
 def test_bytes_that_are_not_text(run: Run) -> None:
     done = run("import os; os.write(1, b'a\\xffb\\n')")
-    assert done["stdout"] == {"text": "a\ufffdb\n", "bytes": 4, "omitted_bytes": 0}
+    assert done["stdout"] == {"text": "a\ufffdb\n", "bytes": 4, "omitted_bytes": 0, "base64": "Yf9iCg=="}
 
 
 def test_characters_are_not_cut(events: Events) -> None:

@@ -37,11 +37,12 @@ engine::ByteSource body_source(Call& call, uint64_t max_bytes) {
     return [upload] { return upload->next(); };
 }
 
-Task<Answer> send_file(Call& call, engine::OpenFile file) {
-    const http::Headers headers{{"Content-Type", "application/octet-stream"},
-                                {"Cache-Control", "no-store"},
-                                {"X-Content-Type-Options", "nosniff"}};
-    Result<void> sent = co_await call.response.start(200, headers, file.size);
+Task<Answer> send_file(Call& call, engine::OpenFile file, int status, http::Headers more) {
+    http::Headers headers{{"Content-Type", "application/octet-stream"},
+                          {"Cache-Control", "no-store"},
+                          {"X-Content-Type-Options", "nosniff"}};
+    headers.merge(more);
+    Result<void> sent = co_await call.response.start(status, std::move(headers), file.size);
     uint64_t left = file.size;
     while (sent && left > 0) {
         Result<std::string> piece = co_await file.next();
@@ -55,7 +56,7 @@ Task<Answer> send_file(Call& call, engine::OpenFile file) {
     } else {
         call.response.abort();
     }
-    co_return Answer::streamed(200);
+    co_return Answer::streamed(status);
 }
 
 }  // namespace cloister::rest

@@ -12,7 +12,9 @@ namespace cloister::rest {
 Task<Result<std::string>> json_body(Call& call);
 // A streamed body as a source of pieces; TooLarge beyond `max_bytes`. Valid while `call` is.
 engine::ByteSource body_source(Call& call, uint64_t max_bytes);
-// Sends a whole file. One that breaks off closes the connection, so that the client sees it.
-Task<Answer> send_file(Call& call, engine::OpenFile file);
+// Sends `file` with that status. One that breaks off closes the connection, so that the client sees
+// it.
+Task<Answer> send_file(Call& call, engine::OpenFile file, int status = 200,
+                       http::Headers more = {});
 
 }  // namespace cloister::rest

@@ -27,7 +27,7 @@ struct Answer {
     std::string body;
     enum class Sent { No, Yes };
     Sent sent = Sent::No;
-    std::string allow;  // the methods of the path, with 405
+    http::Headers headers;  // beside those that every answer has
 
     static Answer json(int status, const json::object& body) {
         return {.status = status, .body = json::serialize(body)};

@@ -119,6 +119,15 @@ void read_limits(FieldReader& in, engine::RunSpec& spec) {
         in.optional_int("output_max_bytes", static_cast<int64_t>(limits::kRunOutputMin),
                         static_cast<int64_t>(limits::kOutputMaxDefault));
     if (output) spec.output_max = static_cast<uint64_t>(*output);
+    const auto inlined =
+        in.optional_int("inline_bytes", static_cast<int64_t>(limits::kInlineOutputLeast),
+                        static_cast<int64_t>(limits::kInlineOutputLargest));
+    if (inlined) spec.inline_max = static_cast<size_t>(*inlined);
+    const std::string beyond = in.optional_string("on_output_limit", kWordMax).value_or("end");
+    if (beyond == "discard") spec.on_output_limit = engine::OnOutputLimit::Discard;
+    if (beyond != "end" && beyond != "discard") {
+        in.fail("on_output_limit", "`on_output_limit` must be `end` or `discard`");
+    }
 }
 
 engine::RunSpec read_spec(FieldReader& in) {

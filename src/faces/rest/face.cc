@@ -38,7 +38,7 @@ Answer method_not_allowed(const Call& call, std::string allow) {
     return {.status = 405,
             .body = error_body(error, call.request_id),
             .sent = Answer::Sent::No,
-            .allow = std::move(allow)};
+            .headers = {{"Allow", std::move(allow)}}};
 }
 
 void log_request(const Call& call, int status, int64_t began) {
@@ -127,7 +127,7 @@ Task<int> RestFace::answer(Call& call, Result<Answer> result) const {
     }
     http::Headers headers = headers_for(call);
     if (!result) add_error_headers(headers, result.error());
-    if (result && !result->allow.empty()) headers.emplace("Allow", result->allow);
+    if (result) headers.merge(result->headers);
     const int status = result ? result->status : status_of(result.error());
     std::string body =
         result ? std::move(result->body) : error_body(result.error(), call.request_id);

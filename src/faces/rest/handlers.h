@@ -27,6 +27,7 @@ Task<Result<Answer>> create_run(Call& call);
 Task<Result<Answer>> create_run_in_new_sandbox(Call& call);
 Task<Result<Answer>> get_run(Call& call);
 Task<Result<Answer>> stream_run_events(Call& call);
+Task<Result<Answer>> read_output(Call& call);
 Task<Result<Answer>> interrupt_run(Call& call);
 Task<Result<Answer>> write_stdin(Call& call);
 Task<Result<Answer>> read_artifact(Call& call);

@@ -33,6 +33,7 @@ constexpr std::array kRoutes = std::to_array<Route>({
     {"createRunInNewSandbox", "POST", "/v1/runs", Key::Needed, create_run_in_new_sandbox},
     {"getRun", "GET", "/v1/runs/{run_id}", Key::Needed, get_run},
     {"streamRunEvents", "GET", "/v1/runs/{run_id}/events", Key::Needed, stream_run_events},
+    {"readOutput", "GET", "/v1/runs/{run_id}/output", Key::Needed, read_output},
     {"interruptRun", "POST", "/v1/runs/{run_id}/interrupt", Key::Needed, interrupt_run},
     {"writeStdin", "POST", "/v1/runs/{run_id}/stdin", Key::Needed, write_stdin},
     {"readArtifact", "GET", "/v1/runs/{run_id}/artifacts/{index}", Key::Needed, read_artifact},

@@ -9,8 +9,8 @@
 #include "faces/rest/body.h"
 #include "faces/rest/decode.h"
 #include "faces/rest/encode.h"
+#include "faces/rest/event_stream.h"
 #include "faces/rest/handlers.h"
-#include "faces/rest/sse.h"
 #include "ops/get_run.h"
 #include "ops/interrupt_run.h"
 #include "ops/read_artifact.h"
@@ -21,10 +21,6 @@
 
 namespace cloister::rest {
 namespace {
-
-bool wants_events(const Call& call) {
-    return call.request.header("Accept").find("text/event-stream") != std::string_view::npos;
-}
 
 // A whole number without sign, or nullopt.
 std::optional<uint64_t> number_from(std::string_view text) {
@@ -51,8 +47,8 @@ Task<Result<Answer>> answer_run(Call& call, const RunBody& body, std::shared_ptr
         co_return Answer::json(202, run_json(run->to_json(engine::Detail::Whole)));
     }
     if (body.on_disconnect == OnDisconnect::Interrupt) interrupt_when_gone(call, *run);
-    if (wants_events(call)) {
-        co_await stream_events(call.response, run, 0);
+    if (const auto form = event_form(call.request)) {
+        co_await stream_events(call.response, run, 0, *form);
         co_return Answer::streamed(200);
     }
     co_await wait_for_end(call.response, run);
@@ -118,7 +114,13 @@ Task<Result<Answer>> stream_run_events(Call& call) {
     if (!run) co_return run.error();
     const Result<uint64_t> after = after_of(call);
     if (!after) co_return after.error();
-    co_await stream_events(call.response, *run, *after);
+    if (http::wants_websocket(call.request)) {
+        const auto begun = co_await stream_to_websocket(call.request, call.response, *run, *after);
+        if (!begun) co_return begun.error();
+        co_return Answer::streamed(101);
+    }
+    const EventForm form = event_form(call.request).value_or(EventForm::Sse);
+    co_await stream_events(call.response, *run, *after, form);
     co_return Answer::streamed(200);
 }
 

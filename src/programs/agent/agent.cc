@@ -333,6 +333,12 @@ void Agent::handle(Connection& client, const ForgetRun& op) {
     answer(client, {});
 }
 
+void Agent::handle(Connection& client, const ReadOutput& op) {
+    if (streams_.read_output(client, op)) return;
+    answer(client, make_error(ErrorKind::NotFound,
+                              fmt::format("the output of run {} is not kept (any more)", op.run)));
+}
+
 void Agent::handle(Connection& client, const GetState&) {
     std::string contexts, runs;
     for (const auto& context : contexts_) {

@@ -82,6 +82,7 @@ class Agent {
     void handle(Connection& client, const InterruptRun& op);
     void handle(Connection& client, const AttachRun& op);
     void handle(Connection& client, const ForgetRun& op);
+    void handle(Connection& client, const ReadOutput& op);
     void handle(Connection& client, const GetState& op);
     void handle(Connection& client, const FileRead& op);
     void handle(Connection& client, const FileWrite& op);

@@ -251,6 +251,23 @@ class AgentTest : public testing::Test {
     static std::string about_run(std::string_view op, const std::string& id) {
         return fmt::format(R"({{"op":"{}","run":"{}"}})", op, id);
     }
+    // The bytes of a range of what a run wrote.
+    std::string output_of(const std::string& id, std::string_view stream, uint64_t offset = 0,
+                          uint64_t length = INT64_MAX) const {
+        Client client(socket_);
+        client.send(FrameKind::Json,
+                    fmt::format(R"({{"op":"run.output","run":"{}","stream":"{}","offset":{},)"
+                                R"("length":{}}})",
+                                id, stream, offset, length));
+        EXPECT_TRUE(client.answer().at("ok").as_bool());
+        std::string all;
+        for (;;) {
+            const auto frame = client.next();
+            if (!frame) return "(cut off)";
+            if (frame->payload.empty()) return all;
+            all += frame->payload;
+        }
+    }
     Seen attach(const std::string& id) const {
         Client client(socket_);
         client.send(FrameKind::Json, about_run("run.attach", id));
@@ -760,7 +777,37 @@ TEST_F(AgentTest, WhatARunDidWithoutItsClientIsThereForTheNextOne) {
     EXPECT_EQ(ask(about_run("run.attach", id)).at("error").as_object().at("kind").as_string(),
               "not_found");
     EXPECT_TRUE(state().at("runs").as_array().empty());
-    EXPECT_FALSE(fs::exists(spool_ / id));
+    EXPECT_TRUE(output_of(id, "stdout") == seen.out) << "its output can still be read";
+}
+
+TEST_F(AgentTest, TheOutputOfARunIsReadByRange) {
+    const std::string context = prepare(), id = new_id();
+    Client client(socket_);
+    client.send(FrameKind::Json,
+                run_request(context,
+                            "import sys\nsys.stdout.buffer.write(b'a\\xff\\0b')\n"
+                            "sys.stdout.flush()\nprint('err', file=sys.stderr)\nprint('end')",
+                            {}, id));
+    EXPECT_EQ(watch(client).reason(), "ok");
+    const std::string out("a\xFF\0bend\n", 8);
+    EXPECT_EQ(output_of(id, "stdout"), out);
+    EXPECT_EQ(output_of(id, "stderr"), "err\n");
+    EXPECT_EQ(output_of(id, "all").size(), out.size() + 4);
+    EXPECT_EQ(output_of(id, "stdout", 1, 4), out.substr(1, 4));
+    EXPECT_EQ(output_of(id, "stdout", 8), "");
+    const json::object refused = ask(about_run("run.output", new_id()));
+    EXPECT_EQ(refused.at("error").as_object().at("kind").as_string(), "not_found");
+}
+
+TEST_F(AgentTest, BeyondItsLimitARunMayGoOn) {
+    const std::string context = prepare();
+    const Seen seen = run(context, "print('x' * 5000)\nprint('end')",
+                          R"(,"output_max":100,"on_output_limit":"discard")");
+    EXPECT_EQ(seen.reason(), "ok");
+    EXPECT_EQ(seen.out, std::string(100, 'x'));
+    const json::object& usage = seen.ended.at("usage").as_object();
+    EXPECT_EQ(usage.at("output_bytes").as_int64(), 5005);
+    EXPECT_EQ(usage.at("discarded_bytes").as_int64(), 4905);
 }
 
 TEST_F(AgentTest, ALittleOutputMakesNoFile) {

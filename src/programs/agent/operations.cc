@@ -73,6 +73,11 @@ RunCode run_code(FieldReader& in, const std::string& home) {
             .value_or(limits::kRunTimeoutDefaultMs);
     op.output_max = static_cast<uint64_t>(
         in.optional_int("output_max", 1, INT64_MAX).value_or(limits::kOutputMaxDefault));
+    const std::string beyond = in.optional_string("on_output_limit", 16).value_or("end");
+    if (beyond != "end" && beyond != "discard") {
+        in.fail("on_output_limit", "`on_output_limit` must be `end` or `discard`");
+    }
+    op.on_output_limit = beyond == "discard" ? OnOutputLimit::Discard : OnOutputLimit::End;
     op.cpu_time_ms =
         in.optional_int("cpu_time_ms", limits::kRunCpuTimeMinMs, limits::kRunCpuTimeMaxMs)
             .value_or(0);
@@ -93,6 +98,20 @@ InterruptRun interrupt_run(FieldReader& in) {
         in.fail("reason", "`reason` must be `interrupted` or `cancelled`");
     }
     op.cause = reason == "cancelled" ? StopCause::Cancelled : StopCause::Interrupted;
+    return op;
+}
+
+ReadOutput read_output(FieldReader& in) {
+    ReadOutput op;
+    op.run = id_field(in, "run");
+    const std::string stream = in.optional_string("stream", 16).value_or("all");
+    if (stream == "stdout") op.stream = OutputStream::Stdout;
+    if (stream == "stderr") op.stream = OutputStream::Stderr;
+    if (op.stream == OutputStream::All && stream != "all") {
+        in.fail("stream", "`stream` must be `stdout`, `stderr` or `all`");
+    }
+    op.offset = static_cast<uint64_t>(in.optional_int("offset", 0, INT64_MAX).value_or(0));
+    op.length = static_cast<uint64_t>(in.optional_int("length", 0, INT64_MAX).value_or(INT64_MAX));
     return op;
 }
 
@@ -122,6 +141,7 @@ Result<Operation> by_name(FieldReader& in, const std::string& home) {
     if (op == "run.interrupt") return Operation(interrupt_run(in));
     if (op == "run.attach") return Operation(AttachRun{id_field(in, "run")});
     if (op == "run.forget") return Operation(ForgetRun{id_field(in, "run")});
+    if (op == "run.output") return Operation(read_output(in));
     if (op == "state") return Operation(GetState{});
     if (op == "file.read") return Operation(file_read(in, home));
     if (op == "file.write") return Operation(file_write(in, home));

@@ -27,6 +27,8 @@ struct DeleteContext {
 };
 
 enum class StdinMode { None, Stream };
+// What follows when a run has written more than it may.
+enum class OnOutputLimit { End, Discard };
 
 struct RunCode {
     std::string run;
@@ -41,6 +43,7 @@ struct RunCode {
     StdinMode stdin_mode = StdinMode::None;
     int64_t timeout_ms = 0;
     uint64_t output_max = 0;
+    OnOutputLimit on_output_limit = OnOutputLimit::End;
     int64_t cpu_time_ms = 0;  // 0: no limit
     // What holds for the sandbox during this run, for the words of its end; 0: as it was born.
     uint64_t memory_max = 0;
@@ -59,6 +62,15 @@ struct AttachRun {
     std::string run;
 };
 
+enum class OutputStream { Stdout, Stderr, All };
+
+struct ReadOutput {
+    std::string run;
+    OutputStream stream = OutputStream::All;
+    uint64_t offset = 0;
+    uint64_t length = UINT64_MAX;
+};
+
 struct ForgetRun {
     std::string run;
 };
@@ -66,7 +78,7 @@ struct ForgetRun {
 struct GetState {};
 
 using Operation = std::variant<Hello, PrepareContext, DeleteContext, RunCode, InterruptRun,
-                               AttachRun, ForgetRun, GetState, FileRead, FileWrite>;
+                               AttachRun, ForgetRun, ReadOutput, GetState, FileRead, FileWrite>;
 
 // Decodes a connection's first frame (its kind byte, then its payload). Relative paths begin at
 // `home`. Errors name the field.

@@ -170,7 +170,8 @@ RunEnd outcome_of(const RunFacts& facts) {
             .usage = {.wall_ms = facts.wall_ms,
                       .cpu_ms = facts.used.cpu_ms,
                       .memory_peak_bytes = facts.used.memory_peak_bytes,
-                      .output_bytes = facts.output_bytes},
+                      .output_bytes = facts.output_bytes,
+                      .discarded_bytes = facts.discarded_bytes},
             .artifacts = {},
             .artifacts_left_out = 0};
 }

@@ -42,6 +42,7 @@ struct RunFacts {
     UsageSince used;
     int64_t wall_ms = 0;
     uint64_t output_bytes = 0;
+    uint64_t discarded_bytes = 0;  // of them: beyond the limit
 };
 
 // The weightier of two causes, in the order of the end reasons.

@@ -51,13 +51,14 @@ std::string limit_json(const std::optional<LimitFired>& limit) {
 // All of `ended` but the files that the run changed.
 std::string ended_head(const RunEnd& end, int64_t execution_count) {
     const std::string exit_code = end.exit_code ? std::to_string(*end.exit_code) : "null";
-    return fmt::format(R"({{"event":"ended","at_ms":{},"reason":"{}","exit_code":{},"message":{},)"
-                       R"("state_lost":{},{}"limits_hit":{},"usage":{{"wall_ms":{},"cpu_ms":{},)"
-                       R"("memory_peak_bytes":{},"output_bytes":{}}},"execution_count":{})",
-                       unix_ms(), to_string(end.reason), exit_code, json_quote(end.message),
-                       end.state_lost, limit_json(end.limit), string_list(end.limits_hit),
-                       end.usage.wall_ms, end.usage.cpu_ms, end.usage.memory_peak_bytes,
-                       end.usage.output_bytes, execution_count);
+    return fmt::format(
+        R"({{"event":"ended","at_ms":{},"reason":"{}","exit_code":{},"message":{},)"
+        R"("state_lost":{},{}"limits_hit":{},"usage":{{"wall_ms":{},"cpu_ms":{},)"
+        R"("memory_peak_bytes":{},"output_bytes":{},"discarded_bytes":{}}},"execution_count":{})",
+        unix_ms(), to_string(end.reason), exit_code, json_quote(end.message), end.state_lost,
+        limit_json(end.limit), string_list(end.limits_hit), end.usage.wall_ms, end.usage.cpu_ms,
+        end.usage.memory_peak_bytes, end.usage.output_bytes, end.usage.discarded_bytes,
+        execution_count);
 }
 
 std::string ended_event(std::string_view head, std::string_view artifacts, int64_t left_out) {
@@ -206,16 +207,22 @@ bool Run::takes_output() const {
 uint64_t Run::count_output(uint64_t bytes) {
     const uint64_t shown = std::min(facts_.output_bytes, op_.output_max);
     facts_.output_bytes += bytes;
-    if (facts_.output_bytes > op_.output_max) {
-        facts_.output_exceeded = true;
-        stop(StopCause::OutputLimit);
-    }
+    if (facts_.output_bytes > op_.output_max) exceed_output();
     return std::min(bytes, op_.output_max - shown);
+}
+
+void Run::exceed_output() {
+    if (op_.on_output_limit == OnOutputLimit::End) {
+        facts_.output_exceeded = true;
+        return stop(StopCause::OutputLimit);
+    }
+    if (!std::exchange(facts_.output_exceeded, true)) step("discard", steady_ms());
 }
 
 void Run::on_output(FrameKind stream, std::string_view bytes) {
     if (phase_ != Phase::Running) return;
     const std::string_view shown = bytes.substr(0, count_output(bytes.size()));
+    facts_.discarded_bytes += bytes.size() - shown.size();
     if (!shown.empty()) stream_->send(stream, shown);
 }
 
@@ -243,7 +250,10 @@ void Run::on_message(const DriverMessage& message) {
 
 void Run::display(const DriverMessage& message, std::string_view name) {
     const std::string_view data = object_or_empty(find_member(message.content, "data"));
-    if (count_output(data.size()) < data.size()) return;
+    if (count_output(data.size()) < data.size()) {
+        facts_.discarded_bytes += data.size();
+        return;
+    }
     std::string tail;
     if (name == "result") {
         tail = fmt::format(R"(,"execution_count":{})",

@@ -70,6 +70,7 @@ class Run : public KernelListener {
     void note_disk_error(const DriverMessage& message);
     void reply(const DriverMessage& message);
     uint64_t count_output(uint64_t bytes);
+    void exceed_output();
     // --- stopping ---
     void check_limits(int64_t now_ms);
     void kill_what_it_started() const;

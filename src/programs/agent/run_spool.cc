@@ -41,10 +41,20 @@ bool is_full(const Error& error) {
 void RunSpool::append(FrameKind kind, std::initializer_list<std::string_view> parts) {
     const size_t payload = size_of(parts);
     // After the first frame that was lost none is kept: a stream has one hole at most.
+    const uint64_t place = size();
     const bool kept = lost_.frames == 0 && store(kind, parts, payload);
+    if (kept) count_kept(kind, place, payload);
     Count& count = kept ? kept_ : lost_;
     ++count.frames;
     count.bytes += payload;
+}
+
+void RunSpool::count_kept(FrameKind kind, uint64_t place, size_t payload) {
+    if (place >= (marks_.empty() ? 0 : marks_.back().place) + limits::kSpoolMarkStep) {
+        marks_.push_back({.place = place, .before = output_});
+    }
+    if (kind == FrameKind::Stdout) output_.out += payload;
+    if (kind == FrameKind::Stderr) output_.err += payload;
 }
 
 bool RunSpool::buffer_takes(size_t bytes) const {
@@ -55,6 +65,7 @@ bool RunSpool::store(FrameKind kind, std::initializer_list<std::string_view> par
                      size_t payload) {
     const std::string header = frame_header(kind, payload);
     const size_t bytes = header.size() + payload;
+    if (!room_.has_memory(bytes) && room_.spill_oldest) room_.spill_oldest();
     if (!buffer_takes(bytes) && !flush()) return false;
     if (!buffer_takes(bytes)) return write_to_file(header, parts);
     buffer_ += header;
@@ -143,6 +154,8 @@ void RunSpool::drop() {
     file_.reset();
     file_bytes_ = written_back_ = 0;
     buffer_ = {};
+    output_ = {};
+    marks_.clear();
     lost_.frames += std::exchange(kept_.frames, 0);
     lost_.bytes += std::exchange(kept_.bytes, 0);
 }

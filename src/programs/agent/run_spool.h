@@ -17,6 +17,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/limits.h"
 #include "os/fd.h"
@@ -37,6 +38,8 @@ class SpoolRoom {
 
     // Drops the file of the oldest ended run; false if there is none to drop.
     std::function<bool()> drop_oldest;
+    // Moves memory of an ended run to its file, if there is one that has some.
+    std::function<void()> spill_oldest;
 
     uint64_t in_files() const { return in_files_; }
     size_t in_memory() const { return in_memory_; }
@@ -53,8 +56,19 @@ class SpoolRoom {
     size_t in_memory_ = 0;
 };
 
+struct StreamBytes {
+    uint64_t out = 0;
+    uint64_t err = 0;
+};
+
 class RunSpool {
   public:
+    // A frame begins at `place`, and so much of the streams stands before it.
+    struct Mark {
+        uint64_t place = 0;
+        StreamBytes before;
+    };
+
     // `name`: of its file, if it gets one.
     RunSpool(SpoolRoom& room, std::string name) : room_(room), name_(std::move(name)) {}
     ~RunSpool() { drop(); }
@@ -65,6 +79,13 @@ class RunSpool {
     uint64_t size() const { return file_bytes_ + buffer_.size(); }
     // At most `most` bytes from `place` on; empty at the end.
     Result<std::string> read(uint64_t place, size_t most) const;
+    // What is kept of the run's stdout and stderr.
+    const StreamBytes& output() const { return output_; }
+    // One every limits::kSpoolMarkStep, so that a reader of a range need not begin at the start.
+    const std::vector<Mark>& marks() const { return marks_; }
+    // Moves what is in memory to the file; false if that cannot be.
+    bool spill() { return buffer_.empty() || flush(); }
+    bool in_memory() const { return !buffer_.empty(); }
     bool has_file() const { return file_.open(); }
     // Keeps nothing any more: what it had counts as lost.
     void drop();
@@ -84,6 +105,7 @@ class RunSpool {
     bool make_room(uint64_t bytes) const;
     Result<void> write_at_end(std::string_view first, std::initializer_list<std::string_view> rest);
     void start_writing_back();
+    void count_kept(FrameKind kind, uint64_t place, size_t payload);
 
     SpoolRoom& room_;
     const std::string name_;
@@ -92,6 +114,8 @@ class RunSpool {
     uint64_t written_back_ = 0;  // of them: on their way to the disk
     std::string buffer_;         // what comes behind the file's bytes
     Count kept_, lost_;
+    StreamBytes output_;
+    std::vector<Mark> marks_;
 };
 
 }  // namespace cloister::agent

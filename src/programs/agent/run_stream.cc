@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "programs/agent/answers.h"
+
 namespace cloister::agent {
 namespace {
 
@@ -69,6 +71,12 @@ void RunStream::let_go() {
     client.finish();
 }
 
+void RunStream::retire() {
+    room_.give_memory(end_.size());
+    end_ = {};
+    let_go();
+}
+
 void RunStream::attach(Connection& client) {
     cut_off();
     client_ = &client;
@@ -109,11 +117,17 @@ void RunStream::go_live() {
 
 RunStreams::RunStreams(const os::Fd& spool_directory) : room_(spool_directory) {
     room_.drop_oldest = [this] { return drop_oldest(); };
+    room_.spill_oldest = [this] { spill_oldest(); };
 }
 
 RunStream* RunStreams::find(std::string_view run) const {
     const auto found = std::ranges::find(streams_, run, &RunStream::run);
     return found == streams_.end() ? nullptr : found->get();
+}
+
+RunStream* RunStreams::find_kept(std::string_view run) const {
+    const auto found = kept_by_run_.find(std::string(run));
+    return found == kept_by_run_.end() ? nullptr : found->second->get();
 }
 
 RunStream& RunStreams::add(std::string run, std::string context) {
@@ -122,25 +136,105 @@ RunStream& RunStreams::add(std::string run, std::string context) {
 }
 
 void RunStreams::forget(std::string_view run) {
-    std::erase_if(streams_,
-                  [&](const auto& stream) { return stream->run() == run && stream->ended(); });
+    const auto found = std::ranges::find(streams_, run, &RunStream::run);
+    if (found == streams_.end() || !(*found)->ended()) return;
+    RunStream& stream = **found;
+    stream.retire();
+    const StreamBytes& output = stream.spool().output();
+    if (output.out + output.err == 0) {
+        cut_readers_of(stream);
+        streams_.erase(found);
+        return;
+    }
+    kept_.splice(kept_.end(), streams_, found);
+    kept_by_run_.emplace(stream.run(), std::prev(kept_.end()));
+    if (kept_.size() > limits::kOutputsKeptMax) drop_oldest_kept();
+}
+
+bool RunStreams::read_output(Connection& client, const ReadOutput& range) {
+    RunStream* stream = find(range.run);
+    if (stream == nullptr) stream = find_kept(range.run);
+    const bool dropped = stream != nullptr && stream->dropped();
+    if (stream == nullptr || dropped) return false;
+    Reading& reading = readings_.emplace_back(
+        Reading{.stream = stream, .client = &client, .output = {stream->spool(), range}});
+    client.on_frame = nullptr;
+    client.on_input_end = nullptr;
+    client.on_gone = [&reading] { reading.client = nullptr; };
+    const bool goes_on = kept_by_run_.find(range.run) == kept_by_run_.end() && !stream->ended();
+    client.send(FrameKind::Json,
+                ok_answer(fmt::format(R"("size":{},"goes_on":{},"lost":{})", reading.output.size(),
+                                      goes_on, stream->spool().lost().bytes)));
+    feed(reading);
+    return true;
+}
+
+void RunStreams::feed(Reading& reading) {
+    while (reading.client != nullptr && reading.client->queued() < kFedAhead) {
+        Connection& client = *reading.client;
+        const auto bytes = reading.output.next();
+        if (bytes) client.send(FrameKind::Data, *bytes);
+        if (bytes && !bytes->empty()) continue;
+        client.on_gone = nullptr;
+        reading.client = nullptr;
+        if (bytes) return client.finish();
+        return client.cut_off();
+    }
+}
+
+void RunStreams::cut_readers_of(const RunStream& stream) {
+    std::erase_if(readings_, [&stream](const Reading& reading) {
+        if (reading.stream != &stream) return false;
+        if (reading.client != nullptr) reading.client->cut_off();
+        return true;
+    });
 }
 
 void RunStreams::tend() {
     for (const auto& stream : streams_) stream->feed();
+    for (Reading& reading : readings_) feed(reading);
+    std::erase_if(readings_, [](const Reading& reading) { return reading.client == nullptr; });
     auto ended = static_cast<size_t>(std::ranges::count_if(streams_, &RunStream::ended));
-    std::erase_if(streams_, [&ended](const auto& stream) {
+    std::erase_if(streams_, [&](const auto& stream) {
         if (!stream->ended() || ended <= limits::kUnclaimedRunsMax) return false;
         --ended;
+        cut_readers_of(*stream);
         return true;
     });
 }
 
 bool RunStreams::drop_oldest() {
+    if (!kept_.empty()) {
+        drop_oldest_kept();
+        return true;
+    }
     const auto oldest = std::ranges::find_if(streams_, &RunStream::can_drop);
     if (oldest == streams_.end()) return false;
+    cut_readers_of(**oldest);
     (*oldest)->drop();
     return true;
+}
+
+void RunStreams::drop_oldest_kept() {
+    cut_readers_of(*kept_.front());
+    kept_by_run_.erase(kept_.front()->run());
+    kept_.pop_front();
+}
+
+// It is out of the list meanwhile: to write its file, the oldest may have to make room. One that
+// cannot be moved to a file goes altogether.
+void RunStreams::spill_oldest() {
+    const auto in_memory = [](const auto& stream) { return stream->spool().in_memory(); };
+    const auto oldest = std::ranges::find_if(kept_, in_memory);
+    if (oldest == kept_.end()) return;
+    Streams one;
+    one.splice(one.end(), kept_, oldest);
+    if (one.front()->spool().spill()) {
+        kept_.splice(std::ranges::find_if(kept_, in_memory), one);
+        return;
+    }
+    cut_readers_of(*one.front());
+    kept_by_run_.erase(one.front()->run());
 }
 
 }  // namespace cloister::agent

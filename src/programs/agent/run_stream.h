@@ -1,6 +1,7 @@
 // RunStream: the way of one run's events to whoever reads them. Every frame goes into the run's
 // spool, and to the client that is attached, if there is one: what it has missed from the spool,
-// then live. RunStreams: those of all runs that go on, and of ended ones that nobody has forgotten.
+// then live. RunStreams: those of all runs that go on, of ended ones that nobody has forgotten, and
+// of forgotten ones that wrote something: their output can be read until it has to make room.
 //
 // The stream outlives its run and any client.
 #pragma once
@@ -11,9 +12,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "programs/agent/connection.h"
 #include "programs/agent/run_spool.h"
+#include "programs/agent/spool_output.h"
 
 namespace cloister::agent {
 
@@ -52,7 +55,14 @@ class RunStream {
 
     // Whether its file can go to make room.
     bool can_drop() const { return ended() && client_ == nullptr && spool_.has_file(); }
-    void drop() { spool_.drop(); }
+    void drop() {
+        spool_.drop();
+        dropped_ = true;
+    }
+    bool dropped() const { return dropped_; }
+    // Nobody asks for the events of this ended run any more.
+    void retire();
+    RunSpool& spool() { return spool_; }
 
   private:
     void take(const HeldMessage& frame);
@@ -64,6 +74,7 @@ class RunStream {
     RunSpool spool_;
     std::string end_;  // the last event
     Connection* client_ = nullptr;
+    bool dropped_ = false;
     bool live_ = false;  // the client has all that the spool had
     uint64_t sent_ = 0;  // of the spool, to a client that is not live
     uint64_t stdin_bytes_ = 0;
@@ -77,15 +88,32 @@ class RunStreams {
     RunStream& add(std::string run, std::string context);
     // The end of that run was taken; nothing for one that goes on.
     void forget(std::string_view run);
+    // Answers the client with what the run wrote. False if that is not kept (any more).
+    bool read_output(Connection& client, const ReadOutput& range);
     // Feeds all; and the oldest ended ones go if there are more than limits::kUnclaimedRunsMax.
     void tend();
     const std::list<std::unique_ptr<RunStream>>& all() const { return streams_; }
 
   private:
+    using Streams = std::list<std::unique_ptr<RunStream>>;
+    struct Reading {
+        RunStream* stream;
+        Connection* client;  // null when it is over
+        SpoolOutput output;
+    };
+
+    RunStream* find_kept(std::string_view run) const;
+    static void feed(Reading& reading);
+    void cut_readers_of(const RunStream& stream);
     bool drop_oldest();
+    void drop_oldest_kept();
+    void spill_oldest();
 
     SpoolRoom room_;
-    std::list<std::unique_ptr<RunStream>> streams_;  // oldest first
+    Streams streams_;  // oldest first
+    Streams kept_;     // forgotten ones, oldest first
+    std::unordered_map<std::string, Streams::iterator> kept_by_run_;
+    std::list<Reading> readings_;
 };
 
 }  // namespace cloister::agent

@@ -38,14 +38,25 @@ class Pair {
     }
     // The payloads that have come since the last call, one a line.
     std::string read() {
-        std::string chunk(kMiB, '\0'), seen;
+        std::string seen;
+        for (const std::string& payload : read_payloads()) seen += payload + "\n";
+        return seen;
+    }
+    std::string read_joined() {
+        std::string seen;
+        for (const std::string& payload : read_payloads()) seen += payload;
+        return seen;
+    }
+    std::vector<std::string> read_payloads() {
+        std::string chunk(kMiB, '\0');
+        std::vector<std::string> seen;
         for (;;) {
             const ssize_t got = ::read(client_.get(), chunk.data(), chunk.size());
             at_end_ = got == 0;
             if (got <= 0) break;
             decoder_.feed(std::string_view(chunk).substr(0, static_cast<size_t>(got)));
         }
-        while (auto frame = decoder_.next().value()) seen += frame->payload + "\n";
+        while (auto frame = decoder_.next().value()) seen.push_back(std::move(frame->payload));
         return seen;
     }
     bool at_end() const { return at_end_; }
@@ -84,6 +95,22 @@ class RunStreamTest : public testing::Test {
             all += more;
         }
         return all;
+    }
+
+    // What a client of that range reads, without the answer before it.
+    std::string output(const ReadOutput& range) {
+        Pair& client = pair();
+        if (!streams_->read_output(client.connection(), range)) return "(not kept)";
+        std::string all;
+        for (int idle = 0; idle < 3;) {
+            streams_->tend();
+            (void)poller_.wait(0);
+            const std::string more = client.read_joined();
+            idle = more.empty() ? idle + 1 : 0;
+            all += more;
+        }
+        EXPECT_TRUE(client.at_end());
+        return all.substr(all.find('}') + 1);
     }
 
     fs::path path_;
@@ -142,6 +169,67 @@ TEST_F(RunStreamTest, AnEndedRunIsThereUntilItIsForgotten) {
     streams_->forget("run");
     EXPECT_EQ(streams_->find("run"), nullptr);
     EXPECT_NE(streams_->find("other"), nullptr);
+}
+
+TEST_F(RunStreamTest, TheOutputOfAForgottenRunIsKept) {
+    RunStream& stream = add();
+    std::string out;
+    for (int i = 0; i < 100'000; ++i) {
+        const std::string line = fmt::format("line {}\n", i);
+        stream.send(i % 3 == 0 ? FrameKind::Stderr : FrameKind::Stdout, line);
+        if (i % 3 != 0) out += line;
+    }
+    stream.end("ended", "brief");
+    streams_->forget("run");
+    for (const size_t offset : {size_t{0}, size_t{1}, out.size() / 2, out.size() - 5}) {
+        EXPECT_TRUE(output({.run = "run", .stream = OutputStream::Stdout, .offset = offset}) ==
+                    out.substr(offset))
+            << offset;
+    }
+    EXPECT_EQ(output({.run = "run", .stream = OutputStream::Stdout, .offset = 7, .length = 20}),
+              out.substr(7, 20));
+    EXPECT_EQ(output({.run = "run", .offset = UINT64_MAX / 4}), "");
+}
+
+TEST_F(RunStreamTest, OfARunThatWroteNothingNothingIsKept) {
+    RunStream& stream = add();
+    stream.send(FrameKind::Json, "started");
+    stream.end("ended", "brief");
+    EXPECT_EQ(output({.run = "run"}), "");
+    streams_->forget("run");
+    EXPECT_EQ(output({.run = "run"}), "(not kept)");
+}
+
+TEST_F(RunStreamTest, TheOldestOutputsMakeRoom) {
+    for (size_t i = 0; i < limits::kOutputsKeptMax + 1; ++i) {
+        RunStream& stream = add(std::to_string(i));
+        stream.send(FrameKind::Stdout, std::string(10 * kKiB, 'x'));
+        stream.end("ended", "brief");
+        streams_->forget(std::to_string(i));
+    }
+    EXPECT_EQ(output({.run = "0"}), "(not kept)");
+    for (const char* run : {"1", "2", "500", "1000"}) {
+        EXPECT_EQ(output({.run = run}), std::string(10 * kKiB, 'x'))
+            << run << ": in a file or in memory";
+    }
+    EXPECT_FALSE(fs::is_empty(path_)) << "memory was short: some went to files";
+}
+
+TEST_F(RunStreamTest, AReaderOfWhatHasToMakeRoomIsCutOff) {
+    RunStream& stream = add();
+    stream.send(FrameKind::Stdout, std::string(4 * kMiB, 'x'));
+    stream.end("ended", "brief");
+    streams_->forget("run");
+    Pair& client = pair();
+    ASSERT_TRUE(streams_->read_output(client.connection(), {.run = "run"}));
+    for (size_t i = 0; i < limits::kOutputsKeptMax; ++i) {
+        RunStream& other = add(std::to_string(i));
+        other.send(FrameKind::Stdout, "x");
+        other.end("ended", "brief");
+        streams_->forget(std::to_string(i));
+    }
+    EXPECT_LT(all_for(client).size(), 4 * kMiB);
+    EXPECT_TRUE(client.connection().is_done());
 }
 
 TEST_F(RunStreamTest, ANewerClientReplacesTheOlder) {

@@ -145,6 +145,12 @@ TEST_F(RunTest, StreamsTheProgramsOutputAndDeletesTheSandbox) {
     EXPECT_EQ(played_.asked.back(), "DELETE /v1/sandboxes/" + std::string(kSandbox));
 }
 
+TEST_F(RunTest, OutputThatIsNotUtf8ComesExactly) {
+    played_.events = "event: stdout\ndata: {\"text\":\"a\xEF\xBF\xBD\",\"base64\":\"Yf8A\"}\n\n";
+    const Outcome done = run({"-c", "print()"});
+    EXPECT_EQ(done.out, std::string("a\xFF\0", 3));
+}
+
 TEST_F(RunTest, UploadsTheScriptAndFiles) {
     write("my script.py", "print('hi')");
     write("data.csv", "a,b");

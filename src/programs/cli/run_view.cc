@@ -10,6 +10,7 @@
 #include "programs/cli/display.h"
 #include "programs/cli/files.h"
 #include "programs/cli/terminal.h"
+#include "wire/base64.h"
 
 namespace cloister::cli {
 namespace {
@@ -66,6 +67,12 @@ int64_t number_from(std::string_view text) {
     return number;
 }
 
+// What the program wrote: `text`, unless that could not be exact.
+std::string bytes_of(const json::object& data) {
+    auto exact = base64_decode(text_of(data, "base64"));
+    return exact && !exact->empty() ? std::move(*exact) : text_of(data, "text");
+}
+
 std::string with_newline(std::string text) {
     if (!text.ends_with('\n')) text += '\n';
     return text;
@@ -111,8 +118,8 @@ Result<void> RunView::show(const SseEvent& event) {
 }
 
 Result<void> RunView::show_to_person(const SseEvent& event, const json::object& data) {
-    if (event.type == "stdout") return write_through(STDOUT_FILENO, text_of(data, "text"));
-    if (event.type == "stderr") return write_through(STDERR_FILENO, text_of(data, "text"));
+    if (event.type == "stdout") return write_through(STDOUT_FILENO, bytes_of(data));
+    if (event.type == "stderr") return write_through(STDERR_FILENO, bytes_of(data));
     if (event.type == "display" || event.type == "result" || event.type == "display_update")
         return show_display(data);
     if (event.type == "error") {
