@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import glob
 import importlib
 import logging
 import os
 import random
-import shutil
 import site
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from IPython.paths import get_ipython_dir
 
 from .driver import Driver
 from .shell import CellShell
@@ -31,15 +33,17 @@ _PRELOAD = ("numpy", "pandas", "matplotlib.pyplot")
 
 def serve() -> None:
     """Returns in no process but to end it."""
-    shell = CellShell.create()
-    _warm_up(shell)
-    sources = _Sources(_preload())
+    with _home_as_in_a_sandbox():
+        shell = CellShell.create()
+        _warm_up(shell)
+        preloaded = _preload()
+    sources = _Sources(preloaded)
     blas = _Blas.find()
     _shed_threads()
     gc.collect()
     gc.freeze()  # a collection in a child must not copy what all share
     _wait_to_be_forked()
-    _begin(Driver(agent_fd=3, shell=shell), sources, blas)
+    _begin(shell, sources, blas)
 
 
 # --- In the zygote ---
@@ -48,33 +52,27 @@ def serve() -> None:
 def _preload() -> set[str]:
     """Imports what the template has of the list; answers the names that this took from who has such a file."""
     before = set(sys.modules)
-    with _matplotlib_files():
-        for name in _PRELOAD:
-            try:
-                importlib.import_module(name)
-            except ImportError:
-                pass  # then its users do not miss it either
+    for name in _PRELOAD:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            pass  # then its users do not miss it either
     return {name.partition(".")[0] for name in sys.modules.keys() - before}
 
 
-class _matplotlib_files:
-    """matplotlib reads its list of fonts, which is slow to make, from a directory that it can write to only."""
-
-    def __enter__(self) -> None:
-        directory = tempfile.mkdtemp()
-        for path in glob.glob(os.path.expanduser("~/.cache/matplotlib/*")) + glob.glob(
-            os.path.expanduser("~/.config/matplotlib/*")
-        ):
-            if os.path.isfile(path):
-                shutil.copy(path, directory)
-        os.environ["MPLCONFIGDIR"] = directory
-
-    def __exit__(self, *_: object) -> None:
-        del os.environ["MPLCONFIGDIR"]
-        matplotlib: Any = sys.modules.get("matplotlib")
-        if matplotlib is not None:
-            matplotlib.get_cachedir.cache_clear()
-            matplotlib.get_configdir.cache_clear()
+@contextmanager
+def _home_as_in_a_sandbox() -> Iterator[None]:
+    """The home directory is read-only here. matplotlib uses it only if it looks writable, and its list of fonts, which
+    is slow to make, lies there; IPython makes a directory, and gets its own place later.
+    """
+    access: Any = os.access
+    os.access = lambda path, mode, **more: access(path, mode & ~os.W_OK, **more)
+    os.environ["IPYTHONDIR"] = tempfile.mkdtemp()
+    try:
+        yield
+    finally:
+        os.access = access
+        del os.environ["IPYTHONDIR"]
 
 
 def _warm_up(shell: CellShell) -> None:
@@ -153,8 +151,9 @@ def _mark(path: str) -> tuple[int, int] | None:
 # --- In a child ---
 
 
-def _begin(driver: Driver, sources: _Sources, blas: _Blas | None) -> None:
+def _begin(shell: CellShell, sources: _Sources, blas: _Blas | None) -> None:
     try:
+        driver = Driver(agent_fd=3, shell=shell)
         start = driver.start_request()
         os.environ.clear()
         os.environ.update(start["env"])
@@ -165,6 +164,7 @@ def _begin(driver: Driver, sources: _Sources, blas: _Blas | None) -> None:
     if not fresh:
         os._exit(1)
     _renew()
+    shell.ipython_dir = get_ipython_dir()
     if blas is not None:
         blas.use(len(os.sched_getaffinity(0)))
     driver.serve()
