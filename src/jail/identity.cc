@@ -38,8 +38,8 @@ constexpr std::array kZygoteCapabilities = {CAP_SYS_ADMIN};
 
 // What the reaper needs to give its sandboxes and its zygote what they have.
 constexpr std::array kBirthCapabilities = {
-    CAP_SETUID, CAP_SETGID,          // id maps; the zygote's id
-    CAP_SYS_ADMIN, CAP_SETPCAP,      // the zygote's mounts, and what it keeps
+    CAP_SETUID, CAP_SETGID,      // id maps; the zygote's id
+    CAP_SYS_ADMIN, CAP_SETPCAP,  // the zygote's mounts, and what it keeps
 };
 
 void drop_bounding_set(const Steps& steps, uint64_t kept) {

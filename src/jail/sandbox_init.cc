@@ -20,8 +20,8 @@
 #include <ctime>
 
 #include "base/limits.h"
-#include "jail/cpu_choice.h"
 #include "jail/before_exec.h"
+#include "jail/cpu_choice.h"
 #include "jail/identity.h"
 #include "jail/mount_tree.h"
 #include "jail/stage.h"

@@ -304,8 +304,8 @@ Result<void> order_zygote(const Host& host, const warden::JailPlan& plan,
     const std::string group = zygote_group(placement.nest);
     TRY_OK(host.cgroups.create(group, os::GroupKind::Leaf));
     TRY_OK(host.cgroups.limit(group, zygote_limits(host)));
-    const os::Fd template_root =
-        TRY(project_snapshot(host.pool, plan, kTemplates, std::string(plan.template_revision.view())));
+    const os::Fd template_root = TRY(
+        project_snapshot(host.pool, plan, kTemplates, std::string(plan.template_revision.view())));
     const os::Fd runtime_root = TRY(project_snapshot(host.pool, plan, kRuntimes, host.runtime));
     const os::Fd id_map = TRY(os::make_id_map(id_map_of(placement)));
     constexpr uint64_t kFixed = os::kMountNoSuid | os::kMountNoDev | os::kMountReadOnly;

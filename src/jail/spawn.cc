@@ -75,8 +75,8 @@ bool well_formed(const Spawn& spawn) {
     const birth::Record& record = spawn.order.record;
     const auto stats = static_cast<size_t>(std::popcount(record.have));
     return spawn.order.kind == OrderKind::Sandbox && record.version == birth::kVersion &&
-            record.have < (1u << birth::kHaveBits) &&
-           record.procs <= os::kHierarchiesMax && spawn.order.slot < limits::kNestSlots &&
+           record.have < (1u << birth::kHaveBits) && record.procs <= os::kHierarchiesMax &&
+           spawn.order.slot < limits::kNestSlots &&
            spawn.fds.size() == kOrderFixed + stats + 2 * size_t{record.procs};
 }
 

@@ -47,8 +47,7 @@ void place_descriptors(Steps& steps, const ZygoteBirth& birth) {
     std::array<int, wanted.size()> lifted{};
     for (size_t i = 0; i < wanted.size(); ++i)
         lifted[i] = static_cast<int>(steps.must(::fcntl(wanted[i], F_DUPFD, kFirstFreeFd)));
-    for (size_t i = 0; i < wanted.size(); ++i)
-        steps.must(::dup2(lifted[i], static_cast<int>(i)));
+    for (size_t i = 0; i < wanted.size(); ++i) steps.must(::dup2(lifted[i], static_cast<int>(i)));
     steps.must(::syscall(SYS_close_range, wanted.size(), ~0u, 0));
 }
 

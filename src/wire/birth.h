@@ -12,10 +12,10 @@ namespace cloister::birth {
 inline constexpr int kListener = 3;  // SOCK_STREAM unix listener of the agent protocol
 inline constexpr int kRecord = 4;    // a file that holds one Record
 inline constexpr int kFinalFilter =
-    5;                             // a file of `struct sock_filter`s: the `final` seccomp filter
-inline constexpr int kReady = 6;   // pipe: the agent writes one byte when it accepts connections
+    5;                              // a file of `struct sock_filter`s: the `final` seccomp filter
+inline constexpr int kReady = 6;    // pipe: the agent writes one byte when it accepts connections
 inline constexpr int kZygote = 14;  // takes orders for the nest's zygote (fork_order.h)
-inline constexpr int kSpool = 15;  // directory of the sandbox's spools, which user code never sees
+inline constexpr int kSpool = 15;   // directory of the sandbox's spools, which user code never sees
 // Files of the sandbox's `user` cgroup. On hosts where one is missing its bit in Record::have is 0
 // and the number is closed.
 inline constexpr int kMemoryPeak =

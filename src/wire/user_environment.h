@@ -14,8 +14,7 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kU
     {"USER", "user"},
     {"LOGNAME", "user"},
     {"SHELL", "/bin/bash"},
-    {"PATH",
-     "/home/user/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"},
+    {"PATH", "/home/user/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"},
     {"LANG", "C.UTF-8"},
     {"TERM", "dumb"},           // no colours, no cursor movements
     {"PYTHONUNBUFFERED", "1"},  // what child processes print is live too

@@ -231,12 +231,12 @@ Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
     made.id = op.context;
     made.language = op.language;
     made.cwd = op.cwd;
-    made.kernel = TRY(Kernel::start({.driver = driver,
-                                     .env = environment(op),
-                                     .cwd = op.cwd,
-                                     .may_fork = driver.forkable && zygote_.suits(op.env)},
-                                    {.processes = processes_, .zygote = zygote_}, poller_,
-                                    displays_));
+    made.kernel =
+        TRY(Kernel::start({.driver = driver,
+                           .env = environment(op),
+                           .cwd = op.cwd,
+                           .may_fork = driver.forkable && zygote_.suits(op.env)},
+                          {.processes = processes_, .zygote = zygote_}, poller_, displays_));
     made.kernel->on_started = [this, &made](const Result<void>& result) {
         on_started(made, result);
     };

@@ -19,7 +19,7 @@ struct Birth {
     os::Fd zygote;             // takes orders for the nest's zygote; closed only in tests
     // What such an order names, of this sandbox, in the order of wire/fork_order.h.
     std::array<os::Fd, forking::kNamespaces> namespaces;
-    os::Fd spool;              // directory for the whole output of runs; closed only in tests
+    os::Fd spool;  // directory for the whole output of runs; closed only in tests
     // Of the `user` cgroup; closed where the host has none.
     os::Fd memory_peak, memory_events, cpu_usage, pids_events, memory_now, memory_stat, oom_event;
     std::array<os::Fd, birth::kProcFiles> proc_view;  // see proc_view.h; closed only in tests

@@ -118,8 +118,8 @@ Kernel::~Kernel() {
 
 Result<void> Kernel::ask_for_fork() {
     const Ends ends = TRY(make_ends());
-    TRY_OK(sources_.zygote.ask(
-        control_, {.control = ends.control, .out = ends.out, .err = ends.err}));
+    TRY_OK(
+        sources_.zygote.ask(control_, {.control = ends.control, .out = ends.out, .err = ends.err}));
     fork_ = Fork::Asked;
     fork_deadline_ms_ = steady_ms() + limits::kForkTimeoutMs;
     return {};

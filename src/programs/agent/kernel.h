@@ -74,8 +74,8 @@ class Kernel {
     // descriptor with it (a closed one: none).
     Result<void> send(const HeldMessage& message, std::initializer_list<std::string_view> parts,
                       const os::Fd& passed);
-    void interrupt();   // SIGINT to its process group, and a message if its driver wants one
-    void kill();        // SIGKILL to it and all that descend from it
+    void interrupt();  // SIGINT to its process group, and a message if its driver wants one
+    void kill();       // SIGKILL to it and all that descend from it
     // Goes on if it had to stop for the listener or for memory, and need not any more. Call it now
     // and then: it is no work if there is nothing to do.
     void go_on();

@@ -1,6 +1,6 @@
-// The nest's zygote as the reaper sees it: started when the warden asks, ready when it says so. Orders
-// of agents pass through here, so that agents need not know which zygote lives; while none is
-// ready they are dropped, which tells the agent to start an interpreter itself.
+// The nest's zygote as the reaper sees it: started when the warden asks, ready when it says so.
+// Orders of agents pass through here, so that agents need not know which zygote lives; while none
+// is ready they are dropped, which tells the agent to start an interpreter itself.
 #pragma once
 
 #include <sys/types.h>

@@ -254,7 +254,8 @@ void Warden::processes_ended(Sandbox& sandbox, const os::ChildEnd& end) {
 void Warden::want_zygote(Nest& nest) {
     const int64_t now = steady_ms();
     if (nest.has_zygote || nest.retiring || stopping_) return;
-    if (nest.zygote_ordered_ms != 0 && now - nest.zygote_ordered_ms < limits::kZygotePauseMs) return;
+    if (nest.zygote_ordered_ms != 0 && now - nest.zygote_ordered_ms < limits::kZygotePauseMs)
+        return;
     auto socket = nest.process.socket.duplicate();
     if (!socket) return;
     nest.has_zygote = true;
@@ -263,11 +264,11 @@ void Warden::want_zygote(Nest& nest) {
                         .template_revision = nest.entry.template_revision};
     const jail::Placement placement{.nest = nest.id, .first_id = nest.ids.first(), .slot = 0};
     const auto held = std::make_shared<os::Fd>(std::move(*socket));
-    helpers_.run([this, plan, placement, held] {
-        return jail::order_zygote(host_, plan, placement, *held);
-    }, [id = nest.id](const Result<void>& ordered) {
-        if (!ordered) log_warn("no zygote", {{"nest", id}, {"error", ordered.error().message}});
-    });
+    helpers_.run(
+        [this, plan, placement, held] { return jail::order_zygote(host_, plan, placement, *held); },
+        [id = nest.id](const Result<void>& ordered) {
+            if (!ordered) log_warn("no zygote", {{"nest", id}, {"error", ordered.error().message}});
+        });
 }
 
 void Warden::watch_nest(Nest& nest) {

@@ -162,7 +162,8 @@ void read_filter(Filter& filter) {
 
 // Returns in the forked interpreters only, which then have descriptor 3 as their socket to the
 // agent. The two functions are those of Python around a fork; the parent's is never needed.
-extern "C" __attribute__((visibility("default"))) void cloister_zygote_serve(void (*before_fork)(), void (*after_fork_in_child)()) {
+extern "C" __attribute__((visibility("default"))) void cloister_zygote_serve(
+    void (*before_fork)(), void (*after_fork_in_child)()) {
     using namespace cloister::forking;
     static Filter filter;
     read_filter(filter);
