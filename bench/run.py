@@ -19,11 +19,12 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO / "tests"))
 
+import first_cell  # noqa: E402
 import neighbour  # noqa: E402
 from bench_service import BenchService  # noqa: E402
 from rows import Row  # noqa: E402
 
-MODULES = {module.NAME: module for module in (neighbour,)}
+MODULES = {module.NAME: module for module in (neighbour, first_cell)}
 RESULTS = REPO / "bench" / "results" / "latest.json"
 
 

@@ -7,13 +7,12 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from conftest import create_sandbox
-from service import Service, wait_until
+from service import Service, wait_until, zygotes
 
 RANDOM = """
 import json, os, random, secrets, ssl, tempfile, uuid
@@ -60,15 +59,7 @@ def forks_now(client: httpx.Client) -> bool:
 
 def zygote_of(server: Service) -> int:
     """The zygote of this service, which serves one project only."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            lines = (entry / "cgroup").read_text().splitlines() if entry.name.isdigit() else []
-        except OSError:
-            continue
-        if any(f"/{server.group_name()}/" in line and line.endswith("/zygote") for line in lines):
-            found.append(int(entry.name))
-    return min(found)  # what it has just forked is there for a moment, too
+    return zygotes(server.group_name())[0]
 
 
 @pytest.fixture

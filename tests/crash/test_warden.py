@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import create_sandbox, new_client
-from service import Build, Service, processes_in_group, running, wait_until
+from service import Build, Service, processes_in_group, running, wait_until, zygotes
 
 SERVING_AGAIN_SECONDS = 5
 LINES = 60
@@ -90,6 +90,22 @@ def test_what_dies_without_a_warden_is_heard_of(server: Service, client: httpx.C
     still = client.post(f"/v1/sandboxes/{neighbour['id']}/runs", json={"code": "print(1)"}).json()
     assert still["end_reason"] == "ok"
     assert client.delete(f"/v1/sandboxes/{neighbour['id']}").status_code == 204
+
+
+def way_of_a_start(client: httpx.Client) -> str:
+    return client.post("/v1/runs", json={"code": "1"}).json().get("started_as", "")
+
+
+def test_interpreters_are_forked_by_whom_a_new_warden_finds(server: Service, client: httpx.Client) -> None:
+    wait_until(lambda: way_of_a_start(client) == "forked", 120, "there is a zygote")
+    old = zygotes(server.group_name())[0]
+    server.kill("cloister-warden")
+    wait_until(lambda: way_of_a_start(client) == "forked", 60, "the zygote goes on")
+    assert zygotes(server.group_name())[0] == old
+    os.kill(old, signal.SIGKILL)
+    assert works(client), "without it, too"
+    wait_until(lambda: way_of_a_start(client) == "forked", 120, "the new warden has another one started")
+    assert zygotes(server.group_name())[0] != old
 
 
 @pytest.fixture(scope="module")

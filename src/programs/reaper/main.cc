@@ -120,8 +120,8 @@ void serve(const Door& door, Births& births) {
     polled.fill({.fd = -1, .events = POLLIN, .revents = 0});
     polled[kSignals].fd = door.signals.get();
     polled[kListener].fd = door.listener.get();
-    polled[kOrders].fd = births.zygote.orders().get();
     for (;;) {
+        polled[kOrders].fd = births.zygote.orders().get();
         polled[kZygote].fd = births.zygote.socket().get();
         if (::poll(polled.data(), polled.size(), -1) < 0) continue;
         if (polled[kOrders].revents != 0) births.zygote.forward();

@@ -40,7 +40,9 @@ Result<void> Zygote::start(os::Received message) {
 void Zygote::forward() {
     // Of an order that is dropped, all descriptors close here.
     auto order = os::receive_with_fds(orders_.ours, sizeof(forking::Order));
-    if (!order || !ready_) return;
+    // An agent that shut its end down did it for all of the nest: interpreters are started then.
+    if (order && order->bytes.empty()) orders_.ours.reset();
+    if (!order || order->bytes.empty() || !ready_) return;
     std::vector<int> fds;
     for (const os::Fd& fd : order->fds) fds.push_back(fd.get());
     // A zygote that cannot take it is as good as none.

@@ -21,7 +21,7 @@ class Zygote {
 
     // The end that each agent is born with.
     const os::Fd& orders_in() const { return orders_.theirs; }
-    // Readable: call forward(). Both are closed-over by poll; `socket` is closed while there is no
+    // Readable: call forward(). `socket` is closed while there is no
     // zygote.
     const os::Fd& orders() const { return orders_.ours; }
     const os::Fd& socket() const { return socket_; }
