@@ -12,7 +12,6 @@
 // fails in; the agent sees that its control socket closes, and starts an interpreter itself.
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,6 +19,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csetjmp>
 #include <cstring>
 
 #include "base/limits.h"
@@ -43,7 +43,7 @@ struct Filter {
 };
 
 // Where the child goes on, and the stack of the process in between. There is one fork at a time.
-jmp_buf after_fork;
+std::jmp_buf after_fork;
 alignas(16) std::array<char, 64 * limits::kKiB> stack_in_between;
 
 void must(bool fine) {
@@ -136,14 +136,14 @@ void become_interpreter(const Request& request, const Filter& filter) {
 
 int in_between(void*) {
     // fork() and not a bare clone: the C library has things to put right in a child.
-    if (::fork() == 0) ::longjmp(after_fork, 1);
+    if (::fork() == 0) std::longjmp(after_fork, 1);
     return 0;
 }
 
 // True in the child. A fork that fails shows by the closed control socket.
 bool fork_into(const Request& request, int own_pids) {
     if (::setns(request.fds[kPidNamespace], CLONE_NEWPID) != 0) return false;
-    if (::setjmp(after_fork) != 0) return true;
+    if (setjmp(after_fork) != 0) return true;
     ::clone(in_between, stack_in_between.data() + stack_in_between.size(),
             CLONE_VM | CLONE_VFORK | CLONE_PARENT, nullptr);
     must(::setns(own_pids, CLONE_NEWPID) == 0);
