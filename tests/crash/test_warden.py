@@ -92,22 +92,6 @@ def test_what_dies_without_a_warden_is_heard_of(server: Service, client: httpx.C
     assert client.delete(f"/v1/sandboxes/{neighbour['id']}").status_code == 204
 
 
-def way_of_a_start(client: httpx.Client) -> str:
-    return client.post("/v1/runs", json={"code": "1"}).json().get("started_as", "")
-
-
-def test_interpreters_are_forked_by_whom_a_new_warden_finds(server: Service, client: httpx.Client) -> None:
-    wait_until(lambda: way_of_a_start(client) == "forked", 120, "there is a zygote")
-    old = zygotes(server.group_name())[0]
-    server.kill("cloister-warden")
-    wait_until(lambda: way_of_a_start(client) == "forked", 60, "the zygote goes on")
-    assert zygotes(server.group_name())[0] == old
-    os.kill(old, signal.SIGKILL)
-    assert works(client), "without it, too"
-    wait_until(lambda: way_of_a_start(client) == "forked", 120, "the new warden has another one started")
-    assert zygotes(server.group_name())[0] != old
-
-
 @pytest.fixture(scope="module")
 def own(build: Build) -> Iterator[Service]:
     """A service of this module's, prepared and not running."""
@@ -125,6 +109,26 @@ def test_a_killed_supervisor_takes_its_programs_with_it_but_no_sandbox(own: Serv
         assert processes_in_group(sandbox["id"]), "killed, they ended nothing"
         own.serve()
         assert works(client)
+    assert own.stop() == 0
+    assert own.leftovers() == []
+
+
+def way_of_a_start(client: httpx.Client) -> str:
+    return client.post("/v1/runs", json={"code": "1"}).json().get("started_as", "")
+
+
+def test_a_new_warden_goes_on_with_the_zygote(own: Service) -> None:
+    own.serve()
+    with new_client(own, Authorization=f"Bearer {own.key}") as client:
+        wait_until(lambda: way_of_a_start(client) == "forked", 120, "there is a zygote")
+        old = zygotes(own.group_name())[0]
+        own.kill("cloister-warden")
+        wait_until(lambda: way_of_a_start(client) == "forked", 60, "it forks as before")
+        assert zygotes(own.group_name())[0] == old
+        os.kill(old, signal.SIGKILL)
+        assert works(client), "without it, too"
+        wait_until(lambda: way_of_a_start(client) == "forked", 120, "the new warden has another one started")
+        assert zygotes(own.group_name())[0] != old
     assert own.stop() == 0
     assert own.leftovers() == []
 
