@@ -144,6 +144,11 @@ inline constexpr size_t kWardenHelpersMax = 8;  // forked for slow work, at the 
 inline constexpr size_t kWardenConnectionsMax = 8;
 inline constexpr size_t kNestsIdleMax =
     4;  // nests without a sandbox that are kept for the next one
+inline constexpr uint64_t kZygoteMemoryMax = 1 * kGiB;  // of a nest's zygote and what it shares
+inline constexpr uint32_t kZygotePidsMax = 512;
+inline constexpr int64_t kZygotePauseMs = 10'000;  // between two tries to start a nest's zygote
+// An agent waits so long for a forked interpreter, then starts one itself.
+inline constexpr int64_t kForkTimeoutMs = 1'000;
 inline constexpr size_t kNestLogLine = 1024;  // bytes of one line that an agent or reaper logs
 inline constexpr size_t kJournalBytesMax = 1 * kMiB;  // of the warden; then it is written anew
 inline constexpr uint64_t kShmShare = 8;  // /dev/shm holds this part of a sandbox's memory

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include "base/limits.h"
 #include "os/privileges.h"
@@ -33,11 +34,19 @@ constexpr std::array kAgentCapabilities = {
 constexpr uint64_t kBoundingSet =
     os::capability_bits(os::kInsideRootCapabilities) | uint64_t{1} << CAP_SETPCAP;
 
-void drop_bounding_set(const Steps& steps) {
+constexpr std::array kZygoteCapabilities = {CAP_SYS_ADMIN};
+
+// What the reaper needs to give its sandboxes and its zygote what they have.
+constexpr std::array kBirthCapabilities = {
+    CAP_SETUID, CAP_SETGID,      // id maps; the zygote's id
+    CAP_SYS_ADMIN, CAP_SETPCAP,  // the zygote's mounts, and what it keeps
+};
+
+void drop_bounding_set(const Steps& steps, uint64_t kept) {
     for (int capability = 0;; ++capability) {
         if (::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) < 0)
             return;  // past the kernel's last one
-        if (((kBoundingSet >> capability) & 1) != 0) continue;
+        if (((kept >> capability) & 1) != 0) continue;
         steps.must(::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0));
     }
 }
@@ -48,11 +57,11 @@ long capset(__user_cap_data_struct low) {
     return ::syscall(SYS_capset, &header, data.data());
 }
 
-void set_capabilities(const Steps& steps) {
-    constexpr auto bits = static_cast<uint32_t>(os::capability_bits(kAgentCapabilities));
+void set_capabilities(const Steps& steps, std::span<const int> capabilities) {
+    const auto bits = static_cast<uint32_t>(os::capability_bits(capabilities));
     steps.must(capset({.effective = bits, .permitted = bits, .inheritable = bits}));
     // Ambient ones are kept over exec of a file without file capabilities.
-    for (const int capability : kAgentCapabilities) {
+    for (const int capability : capabilities) {
         steps.must(::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0));
     }
 }
@@ -61,6 +70,15 @@ void change_ids(const Steps& steps, uint32_t id) {
     steps.must(::syscall(SYS_setresgid, id, id, id));
     steps.must(::syscall(SYS_setgroups, 0, nullptr));
     steps.must(::syscall(SYS_setresuid, id, id, id));
+}
+
+void become(Steps& steps, uint32_t id, std::span<const int> capabilities, uint64_t bounds) {
+    steps.at(Stage::Identity);
+    drop_bounding_set(steps, bounds);
+    steps.must(::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0));
+    change_ids(steps, id);
+    set_capabilities(steps, capabilities);
+    steps.must(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 }
 
 // Root of a nest may lack CAP_SYS_RESOURCE, so a hard limit can only go down.
@@ -103,17 +121,16 @@ void set_resource_limits(Steps& steps, const ResourceLimits& limits) {
 }
 
 void become_agent(Steps& steps) {
-    steps.at(Stage::Identity);
-    drop_bounding_set(steps);
-    steps.must(::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0));
-    change_ids(steps, limits::kAgentId);
-    set_capabilities(steps);
-    steps.must(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    become(steps, limits::kAgentId, kAgentCapabilities, kBoundingSet);
 }
 
-Result<void> keep_mapping_rights_only() {
-    static constexpr std::array kMapping = {CAP_SETUID, CAP_SETGID};
-    constexpr auto bits = static_cast<uint32_t>(os::capability_bits(kMapping));
+void become_zygote(Steps& steps) {
+    become(steps, limits::kUserId, kZygoteCapabilities, os::capability_bits(kZygoteCapabilities));
+    limit(steps, RLIMIT_CORE, 1, 1);
+}
+
+Result<void> keep_birth_rights_only() {
+    constexpr auto bits = static_cast<uint32_t>(os::capability_bits(kBirthCapabilities));
     if (capset({.effective = bits, .permitted = bits, .inheritable = 0}) != 0 ||
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return last_os_failure("dropping the reaper's privileges");

@@ -22,8 +22,11 @@ void set_resource_limits(Steps& steps, const ResourceLimits& limits);
 // The agent: its id, its capabilities (they survive exec), nothing that could be gained back.
 void become_agent(Steps& steps);
 
-// The reaper, once its root is made: it keeps only what writing the id maps of its sandboxes asks
-// for.
-Result<void> keep_mapping_rights_only();
+// The zygote: id 1000 of the nest itself, with SYS_ADMIN there, which enters its sandboxes.
+void become_zygote(Steps& steps);
+
+// The reaper, once its root is made: it keeps what writing the id maps of its sandboxes and
+// starting its zygote ask for.
+Result<void> keep_birth_rights_only();
 
 }  // namespace cloister::jail

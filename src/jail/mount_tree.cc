@@ -84,10 +84,10 @@ struct Parts {
     std::array<int, kNestDevices.size()> devices{};
 };
 
-Parts make_parts(Steps& steps) {
+Parts make_parts(Steps& steps, std::initializer_list<Option> of_proc) {
     steps.at(Stage::Mounts);
     Parts parts;
-    parts.proc = make_mount(steps, "proc", {}, kQuiet | MOUNT_ATTR_NOEXEC);
+    parts.proc = make_mount(steps, "proc", of_proc, kQuiet | MOUNT_ATTR_NOEXEC);
     for (size_t i = 0; i < kNestDevices.size(); ++i) {
         std::array<char, 32> path{};
         std::snprintf(path.data(), path.size(), "/dev/%s", kNestDevices[i]);
@@ -132,8 +132,17 @@ void place_devices(const Steps& steps, const Parts& parts) {
 
 constexpr uint64_t kShmPerFile = 4096;  // bytes of /dev/shm for each file that it can hold
 
-void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
+void make_device_nodes(Steps& steps, const Parts& parts) {
     steps.at(Stage::Devices);
+    place(steps,
+          make_mount(steps, "tmpfs", {{"size", "64k"}, {"nr_inodes", "128"}, {"mode", "0755"}},
+                     kQuiet | MOUNT_ATTR_NOEXEC),
+          "/dev");
+    place_devices(steps, parts);
+}
+
+void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
+    make_device_nodes(steps, parts);
     constexpr unsigned kTerminals = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
     std::array<char, 32> shm_size{};
     std::array<char, 32> run_size{};
@@ -142,11 +151,6 @@ void make_dev(Steps& steps, const Parts& parts, uint64_t shm_bytes) {
     std::array<char, 32> shm_files{};
     std::snprintf(shm_files.data(), shm_files.size(), "%" PRIu64, shm_bytes / kShmPerFile);
     std::snprintf(run_size.data(), run_size.size(), "%" PRIu64, limits::kRunTmpfsMax);
-    place(steps,
-          make_mount(steps, "tmpfs", {{"size", "64k"}, {"nr_inodes", "128"}, {"mode", "0755"}},
-                     kQuiet | MOUNT_ATTR_NOEXEC),
-          "/dev");
-    place_devices(steps, parts);
     make_links(steps);
     ensure_directory(steps, "/dev/pts");
     ensure_directory(steps, "/dev/shm");
@@ -275,7 +279,7 @@ void show_own_figures(Steps& steps) {
 }  // namespace
 
 ProcView build_mount_tree(Steps& steps, const MountTree& tree) {
-    const Parts parts = make_parts(steps);
+    const Parts parts = make_parts(steps, {});
     enter_root(steps, tree.root);
     mount_runtime(steps, tree.runtime);
     steps.at(Stage::Proc);
@@ -287,6 +291,20 @@ ProcView build_mount_tree(Steps& steps, const MountTree& tree) {
     steps.must(::umount2(kCovers, MNT_DETACH));
     make_dev(steps, parts, tree.shm_bytes);
     return view;
+}
+
+void build_zygote_tree(Steps& steps, int root, int runtime) {
+    const Parts parts = make_parts(steps, {{"subset", "pid"}});
+    enter_root(steps, root);
+    steps.at(Stage::Runtime);
+    place(steps, runtime, "/opt/cloister");
+    steps.at(Stage::Proc);
+    place(steps, parts.proc, "/proc");
+    make_device_nodes(steps, parts);
+    place(steps,
+          make_mount(steps, "tmpfs", {{"size", "8m"}, {"nr_inodes", "256"}, {"mode", "1777"}},
+                     kQuiet | MOUNT_ATTR_NOEXEC),
+          "/tmp");
 }
 
 }  // namespace cloister::jail

@@ -25,4 +25,8 @@ using ProcView = std::array<int, birth::kProcFiles>;
 // view are empty, but `cpuinfo`, which holds the beginning of the host's: the agent fills them.
 ProcView build_mount_tree(Steps& steps, const MountTree& tree);
 
+// The same for the zygote, in a mount namespace of its own: the template as it is, read-only, with
+// /opt/cloister, a /proc of processes only, /dev with nothing but device nodes, and a small /tmp.
+void build_zygote_tree(Steps& steps, int root, int runtime);
+
 }  // namespace cloister::jail

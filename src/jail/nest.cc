@@ -24,7 +24,8 @@ constexpr int kBacklog = 4;
 constexpr int kGreetingMs = 2'000;
 
 struct NestBirth {
-    int gate, listener, base_filter, final_filter, log_read, claim, program, log;
+    int gate, listener, base_filter, final_filter, log_read, zygote_filter, forked_filter, claim;
+    int program, log;
 };
 
 [[noreturn]] void give_up(int step) {
@@ -41,6 +42,8 @@ void place_descriptors(const NestBirth& birth) {
                                                     birth.base_filter,
                                                     birth.final_filter,
                                                     birth.log_read,
+                                                    birth.zygote_filter,
+                                                    birth.forked_filter,
                                                     birth.claim,
                                                     birth.program};
     std::array<int, wanted.size()> lifted{};
@@ -112,6 +115,8 @@ Result<NestProcess> start_nest(const NestTools& tools, const IdRange& ids,
     TRY_OK(os::set_blocking(connection, os::Blocking::No));
     const os::Fd base_filter = TRY(os::reopen_for_reading(tools.base_filter));
     const os::Fd final_filter = TRY(os::reopen_for_reading(tools.final_filter));
+    const os::Fd zygote_filter = TRY(os::reopen_for_reading(tools.zygote_filter));
+    const os::Fd forked_filter = TRY(os::reopen_for_reading(tools.forked_filter));
     const Cloned child = TRY(clone_into_nest());
     if (child.pid == 0) {
         gate.write.reset();
@@ -120,6 +125,8 @@ Result<NestProcess> start_nest(const NestTools& tools, const IdRange& ids,
                        .base_filter = base_filter.get(),
                        .final_filter = final_filter.get(),
                        .log_read = log.read.get(),
+                       .zygote_filter = zygote_filter.get(),
+                       .forked_filter = forked_filter.get(),
                        .claim = ids.claim_fd().get(),
                        .program = tools.reaper.get(),
                        .log = log.write.get()});

@@ -16,6 +16,8 @@ struct NestTools {
     os::Fd reaper;       // the program, in a sealed memory file
     os::Fd base_filter;  // sealed memory files
     os::Fd final_filter;
+    os::Fd zygote_filter;
+    os::Fd forked_filter;
 };
 
 struct NestProcess {

@@ -22,14 +22,19 @@ inline constexpr int kReaperBaseFilter = 4;  // files of `struct sock_filter`s
 inline constexpr int kReaperFinalFilter = 5;
 inline constexpr int kReaperLog =
     6;  // read end of the pipe that is its stderr, for the next warden
-inline constexpr int kReaperFds = 7;
+inline constexpr int kReaperZygoteFilter = 7;  // as the two above
+inline constexpr int kReaperForkedFilter = 8;
+inline constexpr int kReaperFds = 9;
+
+// What a message of the warden asks for; its first field.
+enum class OrderKind : uint32_t { Sandbox = 1, Zygote = 2 };
 
 // Warden → reaper: make this sandbox. The descriptors beside it, in order: those of OrderFd, the
 // stat files that record.have names (lowest bit first), then cgroup.procs of the `agent` group and
 // of the `user` group, record.procs each.
 struct SpawnOrder {
+    OrderKind kind = OrderKind::Sandbox;
     uint32_t slot = 0;
-    uint32_t reserved = 0;
     birth::Record record;
 };
 enum OrderFd : size_t {
@@ -43,12 +48,20 @@ enum OrderFd : size_t {
 
 inline constexpr size_t kOrderFdsMax = kOrderFixed + birth::kHaveBits + 2 * os::kHierarchiesMax;
 
+// Warden → reaper: start the zygote, if there is none. The descriptors beside it: those of
+// ZygoteOrderFd, then cgroup.procs of the `zygote` group, `procs` of them.
+struct ZygoteOrder {
+    OrderKind kind = OrderKind::Zygote;
+    uint32_t procs = 0;
+};
+enum ZygoteOrderFd : size_t { kZygoteOrderRoot, kZygoteOrderRuntime, kZygoteOrderFixed };
+
 // Reaper → warden. `pid` is the number in the nest. Greeting is the first on each connection and
 // carries the read end of the nest's log. Born carries the pidfd of the sandbox's first process and
 // comes before the Ended of the same process. The Ended of a pid that was never Born is no sandbox
-// of ours.
+// of ours: each fork of the zygote leaves one. ZygoteEnded: there is none any more.
 struct NestReport {
-    enum Kind : uint32_t { Born = 1, Ended = 2, Greeting = 3 };
+    enum Kind : uint32_t { Born = 1, Ended = 2, Greeting = 3, ZygoteEnded = 4 };
     uint32_t kind = 0;
     int32_t pid = 0;
     int32_t exit_code = 0;

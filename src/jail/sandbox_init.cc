@@ -2,9 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/filter.h>
-#include <linux/landlock.h>
-#include <linux/seccomp.h>
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -23,6 +20,7 @@
 #include <ctime>
 
 #include "base/limits.h"
+#include "jail/before_exec.h"
 #include "jail/cpu_choice.h"
 #include "jail/identity.h"
 #include "jail/mount_tree.h"
@@ -172,6 +170,7 @@ Places choose_places(const Steps& steps, const SandboxBirth& birth, const ProcVi
     places[birth::kFinalFilter] = lift(steps, reopened(steps, kReaperFinalFilter));
     places[birth::kReady] = lift(steps, birth.fds[kOrderReady]);
     places[birth::kSpool] = lift(steps, birth.fds[kOrderSpool]);
+    places[birth::kZygote] = lift(steps, birth.zygote);
     choose_stats(steps, birth, places);
     for (size_t i = 0; i < view.size(); ++i) places[birth::kProcView + i] = lift(steps, view[i]);
     const size_t first = layout_of(birth.order.record).user_procs;
@@ -197,46 +196,6 @@ Steps place_descriptors(Steps& steps, const SandboxBirth& birth, const ProcView&
     rest.at(Stage::Descriptors);
     rest.must(::syscall(SYS_close_range, places.size(), ~0u, 0));
     return rest;
-}
-
-// Of linux/landlock.h, whose older versions end before `scoped`.
-struct LandlockRules {
-    uint64_t handled_files = 0;
-    uint64_t handled_network = 0;
-    uint64_t scoped = 0;
-};
-constexpr uint64_t kScopeAbstractSockets = 1;
-constexpr uint64_t kScopeSignals = 2;
-constexpr long kScopesAbi = 6;  // Linux 6.12
-
-// The whole sandbox signals nobody outside it, and reaches no abstract socket out there. Its
-// namespaces see to that already; on older kernels they stand alone. File rules are left out: root
-// inside would lose apt.
-void load_scopes(Steps& steps) {
-    steps.at(Stage::Scopes);
-    if (::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) <
-        kScopesAbi) {
-        return;
-    }
-    const LandlockRules rules{.scoped = kScopeAbstractSockets | kScopeSignals};
-    const auto ruleset = static_cast<int>(
-        steps.must(::syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0)));
-    steps.must(::syscall(SYS_landlock_restrict_self, ruleset, 0));
-    ::close(ruleset);
-}
-
-void load_filter(Steps& steps, const SandboxBirth& birth) {
-    steps.at(Stage::Filter);
-    sock_fprog program{
-        .len = static_cast<unsigned short>(birth.base_filter_bytes / sizeof(sock_filter)),
-        .filter = reinterpret_cast<sock_filter*>(const_cast<char*>(birth.base_filter))};
-    steps.must(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0));
-}
-
-void unblock_signals() {
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 [[noreturn]] void execute_agent(Steps& steps) {
@@ -269,9 +228,8 @@ void sandbox_init(const SandboxBirth& birth, int gate) {
     set_resource_limits(steps, {.pids_max = record.pids_max, .disk_max = record.disk_max});
     Steps rest = place_descriptors(steps, birth, view);
     become_agent(rest);
-    load_scopes(rest);
-    load_filter(rest, birth);
-    unblock_signals();
+    load_birth_filter(rest, birth.base_filter, birth.base_filter_bytes);
+    reset_signals();
     execute_agent(rest);
 }
 

@@ -17,6 +17,7 @@ struct SandboxBirth {
     std::array<int, kOrderFdsMax> fds{};
     const char* base_filter = nullptr;
     size_t base_filter_bytes = 0;
+    int zygote = -1;  // takes orders for it
 };
 
 // `gate` delivers one byte when the id maps are written; its end without one means that the birth

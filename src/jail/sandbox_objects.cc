@@ -155,6 +155,14 @@ os::GroupLimits agent_limits(const Host& host) {
     return wanted;
 }
 
+// What it shares with its children is counted here; a fork is here until its agent has taken it.
+os::GroupLimits zygote_limits(const Host& host) {
+    os::GroupLimits wanted;
+    if (host.can(warden::Limit::Memory)) wanted.memory_max = limits::kZygoteMemoryMax;
+    if (host.can(warden::Limit::Pids)) wanted.pids_max = limits::kZygotePidsMax;
+    return wanted;
+}
+
 os::GroupLimits user_limits(const Host& host, const warden::JailPlan& plan) {
     os::GroupLimits wanted;
     if (host.can(warden::Limit::Memory)) wanted.memory_max = plan.memory_max;
@@ -264,6 +272,9 @@ Result<void> send_order(const os::Fd& nest_socket, const SpawnOrder& order, cons
 std::string reaper_group(const std::string& nest) {
     return nest + "/reaper";
 }
+std::string zygote_group(const std::string& nest) {
+    return nest + "/zygote";
+}
 std::string sandbox_group(const std::string& nest, std::string_view sandbox) {
     return nest + "/" + std::string(sandbox);
 }
@@ -286,6 +297,26 @@ Result<void> remove_nest_objects(const Host& host, const std::string& nest) {
     ::unlink(layout::nest_socket(host.data, nest).c_str());
     TRY_OK(host.cgroups.remove(reaper_group(nest)));
     return host.cgroups.remove(nest);
+}
+
+Result<void> order_zygote(const Host& host, const warden::JailPlan& plan,
+                          const Placement& placement, const os::Fd& nest_socket) {
+    const std::string group = zygote_group(placement.nest);
+    TRY_OK(host.cgroups.create(group, os::GroupKind::Leaf));
+    TRY_OK(host.cgroups.limit(group, zygote_limits(host)));
+    const os::Fd template_root = TRY(
+        project_snapshot(host.pool, plan, kTemplates, std::string(plan.template_revision.view())));
+    const os::Fd runtime_root = TRY(project_snapshot(host.pool, plan, kRuntimes, host.runtime));
+    const os::Fd id_map = TRY(os::make_id_map(id_map_of(placement)));
+    constexpr uint64_t kFixed = os::kMountNoSuid | os::kMountNoDev | os::kMountReadOnly;
+    const os::Fd root = TRY(mapped_copy(template_root, id_map, kFixed));
+    const os::Fd runtime = TRY(mapped_copy(runtime_root, id_map, kFixed));
+    const auto procs = TRY(host.cgroups.procs(group));
+    const ZygoteOrder order{.procs = static_cast<uint32_t>(procs.size())};
+    std::vector<int> fds = {root.get(), runtime.get()};
+    for (const os::Fd& file : procs) fds.push_back(file.get());
+    return os::send_with_fds(nest_socket, {reinterpret_cast<const char*>(&order), sizeof(order)},
+                             fds);
 }
 
 Result<void> create_sandbox_objects(const Host& host, const warden::JailPlan& plan,

@@ -1,5 +1,5 @@
 // The host objects of one sandbox: its subvolume, root file system, cgroups and agent listener.
-// Both functions are slow work for a forked helper: they may wait for the disk.
+// These functions are slow work for a forked helper: they may wait for the disk.
 //
 // All names derive from the sandbox's id, so remove() needs to know nothing else and a sweep finds
 // what a killed warden left behind.
@@ -39,9 +39,15 @@ Result<void> create_nest_groups(const os::CgroupTree& cgroups, const std::string
 // Whatever of a nest is still alive is killed: its reaper first, and the rest dies with it.
 Result<void> remove_nest_objects(const Host& host, const std::string& nest);
 std::string reaper_group(const std::string& nest);
+std::string zygote_group(const std::string& nest);
 std::string agent_group(const std::string& nest, std::string_view sandbox);
 std::string sandbox_group(const std::string& nest, std::string_view sandbox);
 std::string user_group(const std::string& nest, std::string_view sandbox);
+
+// What a zygote of the nest needs, and the order for it to the nest's reaper. `plan` says whose
+// and of which template.
+Result<void> order_zygote(const Host& host, const warden::JailPlan& plan,
+                          const Placement& placement, const os::Fd& nest_socket);
 
 // Makes everything and sends the order to the nest's reaper. `ready` is the write end of the
 // sandbox's ready pipe. Changes this process's mount namespace. What was made stays if it fails:

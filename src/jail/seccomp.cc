@@ -28,8 +28,9 @@ namespace cloister::jail {
 namespace {
 
 enum class Scope {
-    Everyone,  // in `base`: neither the agent nor user code needs it
-    Code,      // in `final`: user code does not need it
+    Everyone,  // in `base` and `zygote`: nobody needs it
+    Joining,   // in `base` and `forked`: only the zygote needs it
+    Code,      // in `final` and `forked`: user code does not need it
 };
 
 // Denied calls. Whatever is not in these tables is allowed up to kNewestCall; the tables were held
@@ -50,7 +51,7 @@ struct Denied {
 constexpr std::array kDenied = {
     // Namespaces and mounts: the jail has set them up; nobody changes them later.
     Denied{"unshare", EPERM, Scope::Everyone},  // makes namespaces
-    Denied{"setns", EPERM, Scope::Everyone},    // enters namespaces
+    Denied{"setns", EPERM, Scope::Joining},     // enters namespaces
     Denied{"clone3", ENOSYS, Scope::Everyone},  // its flags are in memory, out of a filter's sight
     Denied{"mount", EPERM, Scope::Everyone},    // the old mount interface
     Denied{"umount2", EPERM, Scope::Everyone},  // would uncover what a mask hides
@@ -263,8 +264,18 @@ struct Release {
 };
 using Context = std::unique_ptr<void, Release>;
 
-Scope scope_of(FilterKind kind) {
-    return kind == FilterKind::Base ? Scope::Everyone : Scope::Code;
+std::vector<Scope> scopes_of(FilterKind kind) {
+    switch (kind) {
+        case FilterKind::Base:
+            return {Scope::Everyone, Scope::Joining};
+        case FilterKind::Zygote:
+            return {Scope::Everyone};
+        case FilterKind::Forked:
+            return {Scope::Joining, Scope::Code};
+        case FilterKind::Final:
+            break;
+    }
+    return {Scope::Code};
 }
 
 scmp_arg_cmp to_libseccomp(const ArgumentTest& test) {
@@ -363,9 +374,10 @@ Result<std::string> compile_filter(FilterKind kind) {
     // A binary tree instead of a list: a trivial call costs 50 ns more, not 500. A list would be as
     // right.
     (void)::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
-    TRY_OK(add_all(context, scope_of(kind)));
+    for (const Scope scope : scopes_of(kind)) TRY_OK(add_all(context, scope));
     const std::string filter = TRY(exported(context));
-    return kind == FilterKind::Base ? newest_call_check() + personality_check() + filter : filter;
+    const bool first = kind == FilterKind::Base || kind == FilterKind::Zygote;
+    return first ? newest_call_check() + personality_check() + filter : filter;
 }
 
 }  // namespace cloister::jail

@@ -15,11 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace cloister::jail {
 namespace {
@@ -31,18 +34,34 @@ bool load(const std::string& filter) {
            ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
-// The errno of `probe` in a child under both filters (0: it went through), or -signal if the child
-// was killed.
-enum class Loaded { BaseOnly, BaseAndFinal };
+enum class Loaded { BaseOnly, BaseAndFinal, ZygoteOnly, ZygoteAndForked };
+
+std::vector<FilterKind> kinds_of(Loaded loaded) {
+    switch (loaded) {
+        case Loaded::BaseOnly:
+            return {FilterKind::Base};
+        case Loaded::ZygoteOnly:
+            return {FilterKind::Zygote};
+        case Loaded::ZygoteAndForked:
+            return {FilterKind::Zygote, FilterKind::Forked};
+        case Loaded::BaseAndFinal:
+            break;
+    }
+    return {FilterKind::Base, FilterKind::Final};
+}
+
 // The errno of `probe` in a child under these filters (0: it went through), or -signal if the child
 // was killed.
 int outcome(const std::function<long()>& probe, Loaded loaded = Loaded::BaseAndFinal) {
-    const auto base = compile_filter(FilterKind::Base);
-    const auto final = compile_filter(FilterKind::Final);
-    if (!base || !final) return -1000;
+    std::vector<std::string> filters;
+    for (const FilterKind kind : kinds_of(loaded)) {
+        auto filter = compile_filter(kind);
+        if (!filter) return -1000;
+        filters.push_back(std::move(*filter));
+    }
     const pid_t child = ::fork();
     if (child == 0) {
-        if (!load(*base) || (loaded == Loaded::BaseAndFinal && !load(*final))) ::_exit(200);
+        if (!std::ranges::all_of(filters, load)) ::_exit(200);
         errno = 0;
         ::_exit(probe() == -1 ? errno : 0);
     }
@@ -65,6 +84,34 @@ TEST(Seccomp, DeniesNamespacesAndMountsToEveryone) {
         EXPECT_EQ(outcome([] { return call(SYS_mount); }, loaded), EPERM);
         EXPECT_EQ(outcome([] { return call(SYS_fsopen); }, loaded), EPERM);
         EXPECT_EQ(outcome([] { return call(458 /* listmount */); }, loaded), EPERM);
+    }
+}
+
+TEST(Seccomp, LetsTheZygoteEnterNamespacesAndNoMore) {
+    EXPECT_EQ(outcome([] { return call(SYS_setns, -1, 0); }, Loaded::ZygoteOnly), EBADF);
+    EXPECT_EQ(outcome([] { return call(SYS_unshare, CLONE_NEWUSER); }, Loaded::ZygoteOnly), EPERM);
+    EXPECT_EQ(outcome([] { return call(SYS_mount); }, Loaded::ZygoteOnly), EPERM);
+    EXPECT_EQ(outcome([] { return call(SYS_bpf, 0, 0, 0); }, Loaded::ZygoteOnly), EPERM);
+    EXPECT_EQ(outcome([] { return call(500); }, Loaded::ZygoteOnly), ENOSYS);
+}
+
+TEST(Seccomp, WhatIsForkedEndsWithTheSameAsWhatIsExecuted) {
+    const std::array<std::function<long()>, 12> probes = {
+        [] { return call(SYS_setns, -1, 0); },
+        [] { return call(SYS_unshare, CLONE_NEWUSER); },
+        [] { return call(SYS_clone3, 0, 0); },
+        [] { return call(SYS_mount); },
+        [] { return call(SYS_bpf, 0, 0, 0); },
+        [] { return call(SYS_ptrace, PTRACE_TRACEME); },
+        [] { return call(SYS_splice, -1); },
+        [] { return call(SYS_socket, AF_PACKET, SOCK_RAW, 0); },
+        [] { return call(SYS_socket, AF_INET, SOCK_STREAM, 0); },
+        [] { return call(SYS_personality, 0xFFFFFFFF); },
+        [] { return call(500); },
+        [] { return call(SYS_getpid); },
+    };
+    for (const auto& probe : probes) {
+        EXPECT_EQ(outcome(probe, Loaded::ZygoteAndForked), outcome(probe, Loaded::BaseAndFinal));
     }
 }
 

@@ -63,7 +63,8 @@ SandboxBirth birth_of(const Spawn& spawn) {
     SandboxBirth birth{.order = spawn.order,
                        .fds = {},
                        .base_filter = spawn.base_filter.data(),
-                       .base_filter_bytes = spawn.base_filter.size()};
+                       .base_filter_bytes = spawn.base_filter.size(),
+                       .zygote = spawn.zygote};
     for (size_t i = 0; i < spawn.fds.size(); ++i) birth.fds[i] = spawn.fds[i].get();
     return birth;
 }
@@ -73,8 +74,9 @@ SandboxBirth birth_of(const Spawn& spawn) {
 bool well_formed(const Spawn& spawn) {
     const birth::Record& record = spawn.order.record;
     const auto stats = static_cast<size_t>(std::popcount(record.have));
-    return record.version == birth::kVersion && record.have < (1u << birth::kHaveBits) &&
-           record.procs <= os::kHierarchiesMax && spawn.order.slot < limits::kNestSlots &&
+    return spawn.order.kind == OrderKind::Sandbox && record.version == birth::kVersion &&
+           record.have < (1u << birth::kHaveBits) && record.procs <= os::kHierarchiesMax &&
+           spawn.order.slot < limits::kNestSlots &&
            spawn.fds.size() == kOrderFixed + stats + 2 * size_t{record.procs};
 }
 

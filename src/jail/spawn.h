@@ -22,6 +22,7 @@ struct Spawn {
     SpawnOrder order;
     std::vector<os::Fd> fds;  // as SpawnOrder says
     std::string base_filter;  // bytes of struct sock_filter
+    int zygote = -1;          // the end that takes orders for the zygote
     int warden = -1;          // the connection that the order came by takes the report of the birth
 };
 

@@ -48,12 +48,10 @@ std::string_view to_string(Stage stage) {
             return "placing the descriptors";
         case Stage::Identity:
             return "dropping the privileges";
-        case Stage::Scopes:
-            return "loading the Landlock scopes";
         case Stage::Filter:
             return "loading the system call filter";
         case Stage::Execute:
-            return "executing the agent";
+            return "executing the program";
     }
     return "an unknown stage";
 }
@@ -67,8 +65,11 @@ Result<void> read_ready(int ready_fd) {
     }
     StageReport report;
     std::memcpy(&report, bytes.data(), sizeof(report));
-    return os_failure(std::string("starting the sandbox: ") + std::string(to_string(report.stage)),
-                      report.error_number);
+    return stage_failure(report).within("starting the sandbox");
+}
+
+Error stage_failure(const StageReport& report) {
+    return os_failure(std::string(to_string(report.stage)), report.error_number);
 }
 
 long Steps::must(long result) const {

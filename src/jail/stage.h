@@ -31,7 +31,6 @@ enum class Stage : int32_t {
     Limits,
     Descriptors,
     Identity,
-    Scopes,
     Filter,
     Execute,
 };
@@ -45,6 +44,9 @@ struct StageReport {
 // Reads a ready pipe that has become readable: success if the agent is ready, else why it never
 // will be.
 Result<void> read_ready(int ready_fd);
+
+// In words, of a whole report.
+Error stage_failure(const StageReport& report);
 
 // Where a straight-line child is, and its only way out on failure.
 class Steps {

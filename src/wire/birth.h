@@ -12,9 +12,10 @@ namespace cloister::birth {
 inline constexpr int kListener = 3;  // SOCK_STREAM unix listener of the agent protocol
 inline constexpr int kRecord = 4;    // a file that holds one Record
 inline constexpr int kFinalFilter =
-    5;                             // a file of `struct sock_filter`s: the `final` seccomp filter
-inline constexpr int kReady = 6;   // pipe: the agent writes one byte when it accepts connections
-inline constexpr int kSpool = 15;  // directory of the sandbox's spools, which user code never sees
+    5;                              // a file of `struct sock_filter`s: the `final` seccomp filter
+inline constexpr int kReady = 6;    // pipe: the agent writes one byte when it accepts connections
+inline constexpr int kZygote = 14;  // takes orders for the nest's zygote (fork_order.h)
+inline constexpr int kSpool = 15;   // directory of the sandbox's spools, which user code never sees
 // Files of the sandbox's `user` cgroup. On hosts where one is missing its bit in Record::have is 0
 // and the number is closed.
 inline constexpr int kMemoryPeak =
@@ -47,7 +48,7 @@ enum Have : uint32_t {
 
 inline constexpr int kHaveBits = 7;
 
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 
 struct Record {
     uint32_t version = kVersion;

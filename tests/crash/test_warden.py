@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import create_sandbox, new_client
-from service import Build, Service, processes_in_group, running, wait_until
+from service import Build, Service, processes_in_group, running, wait_until, zygotes
 
 SERVING_AGAIN_SECONDS = 5
 LINES = 60
@@ -109,6 +109,26 @@ def test_a_killed_supervisor_takes_its_programs_with_it_but_no_sandbox(own: Serv
         assert processes_in_group(sandbox["id"]), "killed, they ended nothing"
         own.serve()
         assert works(client)
+    assert own.stop() == 0
+    assert own.leftovers() == []
+
+
+def way_of_a_start(client: httpx.Client) -> str:
+    return client.post("/v1/runs", json={"code": "1"}).json().get("started_as", "")
+
+
+def test_a_new_warden_goes_on_with_the_zygote(own: Service) -> None:
+    own.serve()
+    with new_client(own, Authorization=f"Bearer {own.key}") as client:
+        wait_until(lambda: way_of_a_start(client) == "forked", 120, "there is a zygote")
+        old = zygotes(own.group_name())[0]
+        own.kill("cloister-warden")
+        wait_until(lambda: way_of_a_start(client) == "forked", 60, "it forks as before")
+        assert zygotes(own.group_name())[0] == old
+        os.kill(old, signal.SIGKILL)
+        assert works(client), "without it, too"
+        wait_until(lambda: way_of_a_start(client) == "forked", 120, "the new warden has another one started")
+        assert zygotes(own.group_name())[0] != old
     assert own.stop() == 0
     assert own.leftovers() == []
 

@@ -147,7 +147,7 @@ def built_folders(cmake: str) -> set[str]:
     rooms = re.findall(r"^(?:static_)?room\((\w+)", cmake, re.MULTILINE) + re.findall(
         r"^room\(\w+ DIR ([\w/]+)", cmake, re.MULTILINE
     )
-    programs = re.findall(r"^(?:static_)?program\(\S+ (\w+)", cmake, re.MULTILINE)
+    programs = re.findall(r"^(?:static_|loaded_)?program\(\S+ (\w+)", cmake, re.MULTILINE)
     return {f"src/{room}" for room in rooms} | {f"src/programs/{program}" for program in programs}
 
 

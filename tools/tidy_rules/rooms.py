@@ -26,6 +26,7 @@ ARROWS: dict[str, set[str]] = {
     "programs/shell": {"base", "os", "wire"},
     "programs/sudo": {"base", "os", "wire"},
     "programs/warden": {"base", "os", "wire", "jail"},
+    "programs/zygote": {"base", "os", "wire"},
 }
 
 # Libraries that only some rooms may name, so that the rest of the code does not depend on them.
@@ -37,9 +38,12 @@ LIBRARIES: list[tuple[str, set[str]]] = [
     (r"<seccomp", {"jail"}),
     (r"<CLI/", {"programs/cli", "programs/server", "programs/warden"}),
     (r"<toml\+\+", {"programs/cli"}),
-    # The kernel's own interface. The warden, the reaper, the agent and the shell's driver are programs about
-    # processes: they wait, clone and signal; all else goes through os.
-    (r"<(sys|linux)/", {"os", "jail", "programs/warden", "programs/reaper", "programs/agent", "programs/shell"}),
+    # The kernel's own interface. The warden, the reaper, the zygote, the agent and the shell's driver are
+    # programs about processes: they wait, clone and signal; all else goes through os.
+    (
+        r"<(sys|linux)/",
+        {"os", "jail", *(f"programs/{name}" for name in ("warden", "reaper", "zygote", "agent", "shell"))},
+    ),
 ]
 
 _RAW_SYSCALL = re.compile(r"(?<![\w.>])(?:::)?syscall\s*\(")

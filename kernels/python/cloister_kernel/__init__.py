@@ -13,4 +13,5 @@ what IPython is good at: state, magics, rich display. ipykernel and ZeroMQ are n
     errors      exceptions as plain data
     shell       the IPython shell built from these
     driver      the loop: one request, one run
+    zygote      the same, with the usual libraries imported, forked into sandboxes
 """

@@ -46,17 +46,25 @@ class Request:
 
 
 class Driver:
-    def __init__(self, agent_fd: int) -> None:
+    def __init__(self, agent_fd: int, shell: CellShell | None = None) -> None:
         self._interrupts = Interrupts()
         self._interrupts.disarm()
         self._channel = Channel(agent_fd, self._interrupts)
         self._streams = Streams(self._channel)
-        self._shell = CellShell.create(self._channel, self._streams)
+        self._shell = shell or CellShell.create()
+        self._shell.connect(self._channel, self._streams)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = os.getpid()
         self._exits = ExitFunctions()
         self._install_input()
         os.register_at_fork(before=self._streams.flush, after_in_child=self._leave)
+
+    def start_request(self) -> dict[str, Any]:
+        """What a forked interpreter is to begin with."""
+        message = self._channel.receive()
+        if message is None or message.msg_type != "start_request":
+            raise ConnectionError("the agent does not say how to start")
+        return message.content
 
     def serve(self) -> None:
         self._send("kernel_info_reply", {"language": "python", "version": platform.python_version()})

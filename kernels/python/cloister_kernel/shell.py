@@ -70,18 +70,21 @@ class CellShell(InteractiveShell):
     compile: CellCompiler
 
     @classmethod
-    def create(cls, channel: Channel, streams: Streams) -> CellShell:
+    def create(cls) -> CellShell:
+        """Call connect() before anything is shown."""
         config = Config()
         config.HistoryManager.enabled = False  # no SQLite file, no thread
         config.InteractiveShell.colors = "NoColor"
         shell: CellShell = cls.instance(config=config)
-        shell.channel, shell.streams = channel, streams
         shell.figures = Figures(shell)
         shell.configurables.append(InlineBackend(parent=shell))
         shell.set_hook("show_in_pager", page.as_hook(page.display_page), 90)
         for name in ("bash", "sh"):
             shell.register_magic_function(_script_magic(shell, name), "cell", name)
         return shell
+
+    def connect(self, channel: Channel, streams: Streams) -> None:
+        self.channel, self.streams = channel, streams
 
     def send(self, msg_type: str, content: dict[str, Any]) -> None:
         self.streams.flush()

@@ -16,7 +16,15 @@ namespace cloister::agent {
 namespace {
 
 constexpr int kProtocol = 1;
-constexpr std::string_view kStarted = R"("started":"plain")";
+
+// How an interpreter came to life, as answers say it.
+std::string_view way_of(const Kernel& kernel) {
+    return kernel.forked() ? "forked" : "plain";
+}
+
+std::string started(const Kernel& kernel) {
+    return fmt::format(R"("started":"{}")", way_of(kernel));
+}
 
 Error no_context(std::string_view id) {
     return make_error(ErrorKind::NotFound,
@@ -45,6 +53,7 @@ Agent::Agent(Birth birth, Settings settings)
       requests_(limits::kAgentRequestMax),
       displays_(limits::kDisplayMax),
       processes_(birth_),
+      zygote_(birth_),
       meter_(birth_),
       oom_(birth_, meter_),
       files_(processes_),
@@ -115,6 +124,7 @@ int Agent::wait_ms() const {
     if (const auto look = oom_.next_look()) consider(*look);
     for (const auto& context : contexts_) {
         if (context->start_deadline_ms != 0) consider(context->start_deadline_ms);
+        if (const auto deadline = context->kernel->fork_deadline()) consider(*deadline);
         if (!context->run) continue;
         if (const auto deadline = context->run->next_deadline()) consider(*deadline);
     }
@@ -135,6 +145,7 @@ void Agent::tick() {
     if (is_active()) view_.refresh_if_due(now);
     for (const auto& context : contexts_) {
         if (context->run) context->run->tick(now);
+        context->kernel->tick(now);
         if (context->start_deadline_ms != 0 && now >= context->start_deadline_ms) {
             context->kernel->kill();  // its death is then answered
             context->start_deadline_ms = now + limits::kKillGraceMs;
@@ -199,7 +210,7 @@ Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
             return {};
         }
         if (!existing->kernel->is_dead()) {
-            client.answer(ok_answer(kStarted));
+            client.answer(ok_answer(started(*existing->kernel)));
             return {};
         }
         existing->deleted = true;  // its last run still has to end
@@ -222,8 +233,12 @@ Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
     made.id = op.context;
     made.language = op.language;
     made.cwd = op.cwd;
-    made.kernel = TRY(Kernel::start({.driver = driver, .env = environment(op), .cwd = op.cwd},
-                                    processes_, poller_, displays_));
+    made.kernel =
+        TRY(Kernel::start({.driver = driver,
+                           .env = environment(op),
+                           .cwd = op.cwd,
+                           .may_fork = driver.forkable && zygote_.suits(op.env)},
+                          {.processes = processes_, .zygote = zygote_}, poller_, displays_));
     made.kernel->on_started = [this, &made](const Result<void>& result) {
         on_started(made, result);
     };
@@ -249,26 +264,15 @@ void Agent::on_started(Context& context, const Result<void>& result) {
     Connection* client = std::exchange(context.preparing, nullptr);
     if (client == nullptr) return;
     client->on_gone = nullptr;
-    client->answer(result ? ok_answer(kStarted) : error_answer(result.error()));
+    client->answer(result ? ok_answer(started(*context.kernel)) : error_answer(result.error()));
 }
 
-std::vector<std::string> Agent::environment(const PrepareContext& op) const {
-    StringMap all = {
-        {"HOME", settings_.home},
-        {"USER", "user"},
-        {"LOGNAME", "user"},
-        {"SHELL", "/bin/bash"},
-        {"PATH", settings_.home + "/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:"
-                                  "/usr/sbin:/sbin"},
-        {"LANG", "C.UTF-8"},
-        {"TERM", "dumb"},  // no colours, no cursor movements
-        {"PWD", op.cwd},
-        {"PYTHONUNBUFFERED", "1"},  // what child processes print is live too
-    };
+StringMap Agent::environment(const PrepareContext& op) const {
+    StringMap all(kUserEnvironment.begin(), kUserEnvironment.end());
+    all["HOME"] = settings_.home;
+    all["PWD"] = op.cwd;
     for (const auto& [name, value] : op.env) all[name] = value;
-    std::vector<std::string> env;
-    for (const auto& [name, value] : all) env.push_back(fmt::format("{}={}", name, value));
-    return env;
+    return all;
 }
 
 void Agent::handle(Connection& client, const DeleteContext& op) {
@@ -344,9 +348,9 @@ void Agent::handle(Connection& client, const GetState&) {
     for (const auto& context : contexts_) {
         if (context->deleted || context->kernel->is_dead()) continue;
         contexts += fmt::format(
-            R"({}{{"context":"{}","language":"{}","ready":{},"started":"plain","busy":{}}})",
+            R"({}{{"context":"{}","language":"{}","ready":{},"started":"{}","busy":{}}})",
             contexts.empty() ? "" : ",", context->id, context->language,
-            context->start_deadline_ms == 0, context->run != nullptr);
+            context->start_deadline_ms == 0, way_of(*context->kernel), context->run != nullptr);
     }
     for (const auto& stream : streams_.all()) {
         runs +=

@@ -21,6 +21,8 @@
 #include "programs/agent/run.h"
 #include "programs/agent/run_stream.h"
 #include "programs/agent/user_process.h"
+#include "programs/agent/zygote_door.h"
+#include "wire/user_environment.h"
 
 namespace cloister::agent {
 
@@ -33,11 +35,13 @@ inline Driver node_driver(const std::string& language) {
 }
 
 struct Settings {
-    std::string home = "/home/user";
+    std::string home{kUserHome};
     std::string root_socket{kRootSocket};
     // The driver of each language of wire/languages.h.
     std::map<std::string, Driver> drivers = {
-        {"python", {.argv = {"/usr/bin/python3", "/opt/cloister/kernels/python/cloister_kernel"}}},
+        {"python",
+         {.argv = {"/usr/bin/python3", "/opt/cloister/kernels/python/cloister_kernel"},
+          .forkable = true}},
         {"javascript", node_driver("javascript")},
         {"typescript", node_driver("typescript")},
         {"bash", {.argv = {"/opt/cloister/bin/cloister-shell", "/opt/cloister/kernels/bash"}}},
@@ -93,7 +97,7 @@ class Agent {
     void hand_over(Connection& client, const FileWork& work);
     void on_started(Context& context, const Result<void>& result);
     std::vector<pid_t> families_without(const Context& context) const;
-    std::vector<std::string> environment(const PrepareContext& op) const;
+    StringMap environment(const PrepareContext& op) const;
 
     Birth birth_;
     const Settings settings_;
@@ -102,6 +106,7 @@ class Agent {
     // Large requests, and large messages of interpreters: one at a time each.
     Budget requests_, displays_;
     UserProcesses processes_;
+    ZygoteDoor zygote_;
     UsageMeter meter_;
     OomWatch oom_;
     FileHelper files_;

@@ -34,6 +34,17 @@ Result<void> adopt_if(const birth::Record& record, birth::Have bit, int number, 
     return {};
 }
 
+// Its children are born into the time namespace, it is not itself in it.
+Result<void> open_namespaces(Birth& birth) {
+    constexpr std::array<const char*, forking::kNamespaces> kNames = {
+        "user", "mnt", "net", "ipc", "uts", "cgroup", "time_for_children", "pid"};
+    for (size_t i = 0; i < kNames.size(); ++i) {
+        birth.namespaces[i] =
+            TRY(os::open_file(std::string("/proc/self/ns/") + kNames[i], O_RDONLY));
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<Birth> take_birth() {
@@ -48,6 +59,8 @@ Result<Birth> take_birth() {
     }
     birth.ready = TRY(adopt(birth::kReady));
     birth.spool = TRY(adopt(birth::kSpool));
+    birth.zygote = TRY(adopt(birth::kZygote));
+    TRY_OK(open_namespaces(birth));
     for (size_t i = 0; i < birth.proc_view.size(); ++i) {
         birth.proc_view[i] = TRY(adopt(birth::kProcView + static_cast<int>(i)));
     }

@@ -13,6 +13,8 @@ enum class Interrupt { Signal, SignalAndMessage };
 struct Driver {
     std::vector<std::string> argv;
     Interrupt interrupt = Interrupt::Signal;
+    // Whether the nest's zygote is this driver, waiting to be forked.
+    bool forkable = false;
     // Where the FIFO of a run's stdin is made, for an interpreter that cannot take a descriptor
     // from a message; empty: it can.
     std::string fifo_directory;

@@ -10,6 +10,8 @@
 #include <csignal>
 
 #include "base/limits.h"
+#include "base/log.h"
+#include "base/time.h"
 #include "os/socket.h"
 #include "programs/agent/user_pipe.h"
 
@@ -35,25 +37,33 @@ std::string length_of(std::initializer_list<std::string_view> parts) {
     return length;
 }
 
+// What an executed interpreter finds in its process.
+std::string start_request(const KernelPlan& plan) {
+    std::string env;
+    for (const auto& [name, value] : plan.env) {
+        env += fmt::format("{}{}:{}", env.empty() ? "" : ",", json_quote(name), json_quote(value));
+    }
+    return fmt::format(R"({{"msg_type":"start_request","content":{{"cwd":{},"env":{{{}}}}}}})",
+                       json_quote(plan.cwd), env);
+}
+
 }  // namespace
 
-Kernel::Kernel(Driver driver, os::Poller& poller, Budget& budget)
-    : driver_(std::move(driver)), poller_(poller), reader_(budget, limits::kDisplayMax) {
+Kernel::Kernel(KernelPlan plan, const KernelSources& sources, os::Poller& poller, Budget& budget)
+    : plan_(std::move(plan)), sources_(sources), poller_(poller), budget_(budget) {
     streams_[0].kind = FrameKind::Stdout;
     streams_[1].kind = FrameKind::Stderr;
 }
 
-Result<std::unique_ptr<Kernel>> Kernel::start(const KernelPlan& plan,
-                                              const UserProcesses& processes, os::Poller& poller,
-                                              Budget& budget) {
-    std::unique_ptr<Kernel> kernel(new Kernel(plan.driver, poller, budget));
-    TRY_OK(kernel->launch(plan, processes));
-    kernel->watch_all();
+Result<std::unique_ptr<Kernel>> Kernel::start(KernelPlan plan, const KernelSources& sources,
+                                              os::Poller& poller, Budget& budget) {
+    std::unique_ptr<Kernel> kernel(new Kernel(std::move(plan), sources, poller, budget));
+    if (kernel->plan_.may_fork && kernel->ask_for_fork()) return kernel;
+    TRY_OK(kernel->execute());
     return kernel;
 }
 
-Result<void> Kernel::launch(const KernelPlan& plan, const UserProcesses& processes) {
-    const os::Fd null = TRY(os::open_file("/dev/null", O_RDONLY));
+Result<Kernel::Ends> Kernel::make_ends() {
     os::Pipe out = TRY(make_user_pipe()), err = TRY(make_user_pipe());
     os::SocketPair control = TRY(os::make_socket_pair(os::SocketKind::Stream));
     for (const os::Fd* ours : {&out.read, &err.read, &control.ours}) {
@@ -62,14 +72,26 @@ Result<void> Kernel::launch(const KernelPlan& plan, const UserProcesses& process
     // A small pipe works too: the program just waits more often.
     (void)::fcntl(out.read.get(), F_SETPIPE_SZ, kPipeBytes);
     (void)::fcntl(err.read.get(), F_SETPIPE_SZ, kPipeBytes);
-    const Program program{.argv = driver_.argv,
-                          .env = plan.env,
-                          .cwd = plan.cwd,
-                          .fds = {&null, &out.write, &err.write, &control.theirs}};
-    pid_ = TRY(processes.start(program, failure_));
+    unwatch_all();
     streams_[0].pipe = std::move(out.read);
     streams_[1].pipe = std::move(err.read);
     control_ = std::move(control.ours);
+    reader_.emplace(budget_, limits::kDisplayMax);
+    watch_all();
+    return Ends{.out = std::move(out.write),
+                .err = std::move(err.write),
+                .control = std::move(control.theirs)};
+}
+
+Result<void> Kernel::execute() {
+    const os::Fd null = TRY(os::open_file("/dev/null", O_RDONLY));
+    const Ends ends = TRY(make_ends());
+    Program program{.argv = plan_.driver.argv,
+                    .env = {},
+                    .cwd = plan_.cwd,
+                    .fds = {&null, &ends.out, &ends.err, &ends.control}};
+    for (const auto& [name, value] : plan_.env) program.env.push_back(name + "=" + value);
+    pid_ = TRY(sources_.processes.start(program, failure_));
     return {};
 }
 
@@ -80,26 +102,85 @@ void Kernel::watch_all() {
     poller_.watch(control_, [this] { on_control(); });
 }
 
-Kernel::~Kernel() {
+void Kernel::unwatch_all() {
     for (const Stream& stream : streams_) {
         if (stream.pipe.open()) poller_.unwatch(stream.pipe);
     }
     if (control_.open()) poller_.unwatch(control_);
-    if (pid_ > 0 && !dead_) kill();
 }
 
+Kernel::~Kernel() {
+    unwatch_all();
+    if (pid_ > 0) kill();
+}
+
+// --- A forked interpreter ---
+
+Result<void> Kernel::ask_for_fork() {
+    const Ends ends = TRY(make_ends());
+    TRY_OK(
+        sources_.zygote.ask(control_, {.control = ends.control, .out = ends.out, .err = ends.err}));
+    fork_ = Fork::Asked;
+    fork_deadline_ms_ = steady_ms() + limits::kForkTimeoutMs;
+    return {};
+}
+
+// It is there, or will never be.
+void Kernel::admit_fork() {
+    const auto pid = sources_.zygote.admit(control_);
+    if (!pid) return execute_instead();
+    pid_ = *pid;
+    fork_ = Fork::Done;
+    // If it cannot be sent it is dead, which is noticed by itself.
+    (void)send(nullptr, {start_request(plan_)}, os::Fd());
+}
+
+void Kernel::execute_instead() {
+    if (pid_ > 0) kill_family(pid_);
+    pid_ = -1;
+    fork_ = Fork::None;
+    fork_deadline_ms_ = 0;
+    control_closed_ = false;
+    to_driver_.clear();
+    words_.clear();
+    const auto executed = execute();
+    if (!executed) never_started(executed.error());
+}
+
+void Kernel::never_started(const Error& error) {
+    dead_ = started_ = true;
+    unwatch_all();
+    control_.reset();
+    for (Stream& stream : streams_) stream.pipe.reset();
+    if (on_started) on_started(error);
+}
+
+std::optional<int64_t> Kernel::fork_deadline() const {
+    if (fork_deadline_ms_ == 0 || dead_) return std::nullopt;
+    return fork_deadline_ms_;
+}
+
+void Kernel::tick(int64_t now_ms) {
+    const auto deadline = fork_deadline();
+    if (deadline && now_ms >= *deadline) execute_instead();
+}
+
+// --- Signals ---
+
 void Kernel::interrupt() {
-    if (dead_) return;
+    if (dead_ || pid_ <= 0) return;
     // First: the code must not go on from what the signal does to its children.
-    if (driver_.interrupt == Interrupt::SignalAndMessage) {
+    if (plan_.driver.interrupt == Interrupt::SignalAndMessage) {
         // If it cannot be sent the driver is dead.
         (void)send(nullptr, {R"({"msg_type":"interrupt_request","content":{}})"}, os::Fd());
     }
     ::kill(-pid_, SIGINT);
 }
 
-void Kernel::kill() const {
-    if (!dead_) kill_family(pid_);
+void Kernel::kill() {
+    if (dead_) return;
+    if (pid_ > 0) return kill_family(pid_);
+    never_started(make_error(ErrorKind::Cancelled, "it was ended while it started"));
 }
 
 // --- Output ---
@@ -158,6 +239,7 @@ Result<void> Kernel::send(const HeldMessage& message, std::initializer_list<std:
 }
 
 void Kernel::on_control() {
+    if (fork_ == Fork::Asked) return admit_fork();
     if (!to_driver_.write_to(control_)) to_driver_.clear();  // its death is noticed by itself
     for (int i = 0; i < kMessagesPerTurn && !waiting_ && !starved_ && takes_output(); ++i) {
         read_message();
@@ -169,12 +251,12 @@ void Kernel::on_control() {
 
 void Kernel::read_message() {
     if (control_closed_) return;
-    const auto state = reader_.read(control_);
+    const auto state = reader_->read(control_);
     if (!state) return break_off();
     control_closed_ = *state == ReadState::Closed;
     starved_ = *state == ReadState::NoRoom;
     if (*state != ReadState::Whole) return;
-    waiting_ = reader_.take();
+    waiting_ = reader_->take();
     owe_what_is_there();
 }
 
@@ -197,6 +279,7 @@ void Kernel::dispatch(const DriverMessage& message) {
         (void)send(nullptr, {R"({"msg_type":"stream_sync_reply","content":{}})"}, os::Fd());
     } else if (message.type == "kernel_info_reply" && !started_) {
         started_ = true;
+        fork_deadline_ms_ = 0;
         words_.clear();
         failure_.reset();
         if (on_started) on_started({});
@@ -225,6 +308,7 @@ void Kernel::update_interest() {
         if (!stream.pipe.open()) continue;
         poller_.set_interest(stream.pipe, open ? os::Interest::Read : os::Interest::None);
     }
+    if (!control_.open()) return;
     const bool read = open && !waiting_ && !starved_ && !control_closed_;
     const bool write = to_driver_.size() > 0 && !control_closed_;
     poller_.set_interest(control_, read && write ? os::Interest::ReadWrite
@@ -236,6 +320,10 @@ void Kernel::update_interest() {
 // --- The end ---
 
 void Kernel::on_child_end(const os::ChildEnd& end) {
+    if (forked() && !started_) {
+        pid_ = -1;
+        return execute_instead();
+    }
     dead_ = true;
     drain();
     update_interest();

@@ -8,6 +8,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "programs/agent/driver.h"
 #include "programs/agent/json_slice.h"
 #include "programs/agent/user_process.h"
+#include "programs/agent/zygote_door.h"
 #include "wire/frame.h"
 #include "wire/json.h"
 
@@ -44,15 +46,23 @@ class KernelListener {
 
 struct KernelPlan {
     Driver driver;
-    std::vector<std::string> env;
+    StringMap env;
     std::string cwd;
+    bool may_fork = false;  // else it is executed
+};
+
+// Where interpreters come from.
+struct KernelSources {
+    const UserProcesses& processes;
+    const ZygoteDoor& zygote;
 };
 
 class Kernel {
   public:
-    static Result<std::unique_ptr<Kernel>> start(const KernelPlan& plan,
-                                                 const UserProcesses& processes, os::Poller& poller,
-                                                 Budget& budget);
+    // A forked interpreter that does not come is replaced by an executed one: no caller notices but
+    // by the time that it takes.
+    static Result<std::unique_ptr<Kernel>> start(KernelPlan plan, const KernelSources& sources,
+                                                 os::Poller& poller, Budget& budget);
     ~Kernel();
     Kernel(const Kernel&) = delete;
 
@@ -64,16 +74,20 @@ class Kernel {
     // descriptor with it (a closed one: none).
     Result<void> send(const HeldMessage& message, std::initializer_list<std::string_view> parts,
                       const os::Fd& passed);
-    void interrupt();   // SIGINT to its process group, and a message if its driver wants one
-    void kill() const;  // SIGKILL to it and all that descend from it
+    void interrupt();  // SIGINT to its process group, and a message if its driver wants one
+    void kill();       // SIGKILL to it and all that descend from it
     // Goes on if it had to stop for the listener or for memory, and need not any more. Call it now
     // and then: it is no work if there is nothing to do.
     void go_on();
+    // When to call tick() for a forked interpreter that is late.
+    std::optional<int64_t> fork_deadline() const;
+    void tick(int64_t now_ms);
     // Its process has ended: passes on what is left, then tells the listener.
     void on_child_end(const os::ChildEnd& end);
 
-    const Driver& driver() const { return driver_; }
-    pid_t pid() const { return pid_; }
+    const Driver& driver() const { return plan_.driver; }
+    pid_t pid() const { return pid_; }  // -1 while it is asked for
+    bool forked() const { return fork_ != Fork::None; }
     bool is_dead() const { return dead_; }
     // Whether it was killed because its driver sent nonsense.
     bool driver_broke() const { return driver_broke_; }
@@ -85,9 +99,21 @@ class Kernel {
         size_t owed = 0;  // bytes to pass on before the message that waits
     };
 
-    Kernel(Driver driver, os::Poller& poller, Budget& budget);
-    Result<void> launch(const KernelPlan& plan, const UserProcesses& processes);
+    enum class Fork { None, Asked, Done };
+    // The interpreter's ends of what is ours here.
+    struct Ends {
+        os::Fd out, err, control;
+    };
+
+    Kernel(KernelPlan plan, const KernelSources& sources, os::Poller& poller, Budget& budget);
+    Result<Ends> make_ends();
+    Result<void> execute();
+    Result<void> ask_for_fork();
+    void admit_fork();
+    void execute_instead();
+    void never_started(const Error& error);
     void watch_all();
+    void unwatch_all();
     bool takes_output() const { return listener_ == nullptr || listener_->takes_output(); }
     void on_stream(Stream& stream);
     // Reads at most `most` bytes and passes them on; 0 if there are none.
@@ -105,13 +131,17 @@ class Kernel {
     void remember_last_words(std::string_view bytes);
     std::string last_words() const;
 
-    const Driver driver_;
+    const KernelPlan plan_;
+    const KernelSources sources_;
     os::Poller& poller_;
+    Budget& budget_;
     pid_t pid_ = -1;
+    Fork fork_ = Fork::None;
+    int64_t fork_deadline_ms_ = 0;  // 0: none, or it has come
     std::array<Stream, 2> streams_;
     os::Fd control_;
     os::Fd failure_;  // says why the program could not be executed
-    MessageReader reader_;
+    std::optional<MessageReader> reader_;
     OutQueue to_driver_;
     HeldMessage waiting_;  // a message that arrived, but not its turn yet
     KernelListener* listener_ = nullptr;

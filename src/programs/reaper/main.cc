@@ -1,6 +1,6 @@
 // cloister-reaper: pid 1 of a nest. It forks a short-lived process for each sandbox that the warden
-// asks for, reaps whatever dies in the nest, and reports who was born and who died. It keeps no
-// table and reads no file.
+// asks for, starts the zygote, reaps whatever dies in the nest, and reports who was born and who
+// died. It keeps no table and reads no file.
 //
 // Its end ends the nest with everything in it: it is the first process of the nest's pid namespace.
 // The end of the warden does not end it: it goes on, and serves the next one that connects.
@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "jail/identity.h"
+#include "jail/landlock.h"
 #include "jail/nest_protocol.h"
 #include "jail/nest_root.h"
 #include "jail/spawn.h"
@@ -25,6 +26,7 @@
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/socket.h"
+#include "programs/reaper/zygote.h"
 
 namespace cloister::jail {
 namespace {
@@ -52,9 +54,10 @@ Result<void> welcome(Warden& warden, const os::Fd& listener, const os::Fd& log) 
     return send_report(warden, {.kind = NestReport::Greeting}, {log.get()});
 }
 
-void reap(const Warden& warden) {
+void reap(const Warden& warden, Zygote& zygote) {
     while (const auto end = os::reap_one()) {
-        const NestReport report{.kind = NestReport::Ended,
+        const bool was_zygote = zygote.on_child_end(end->pid);
+        const NestReport report{.kind = was_zygote ? NestReport::ZygoteEnded : NestReport::Ended,
                                 .pid = end->pid,
                                 .exit_code = end->exit_code,
                                 .signal = end->signal};
@@ -63,24 +66,26 @@ void reap(const Warden& warden) {
     }
 }
 
-std::optional<Spawn> decode(os::Received message, const std::string& base_filter, int warden) {
-    Spawn spawn{
-        .order = {}, .fds = std::move(message.fds), .base_filter = base_filter, .warden = warden};
+struct Births {
+    std::string base_filter;
+    Zygote zygote;
+};
+
+std::optional<Spawn> decode(os::Received message, const Births& births, int warden) {
+    Spawn spawn{.order = {},
+                .fds = std::move(message.fds),
+                .base_filter = births.base_filter,
+                .zygote = births.zygote.orders_in().get(),
+                .warden = warden};
     if (message.bytes.size() != sizeof(spawn.order)) return std::nullopt;
     std::memcpy(&spawn.order, message.bytes.data(), sizeof(spawn.order));
     if (!well_formed(spawn)) return std::nullopt;
     return spawn;
 }
 
-// False when the warden is gone.
-bool serve_one(const os::Fd& connection, const std::string& base_filter) {
-    auto message = os::receive_with_fds(connection, sizeof(SpawnOrder));
-    if (!message || message->bytes.empty()) return false;
-    const auto spawn = decode(std::move(*message), base_filter, connection.get());
-    if (!spawn) {
-        log_error("a malformed order");
-        return true;
-    }
+void spawn_one(os::Received message, const Births& births, int warden) {
+    const auto spawn = decode(std::move(message), births, warden);
+    if (!spawn) return log_error("a malformed order");
     const pid_t child = ::fork();
     if (child == 0) spawn_sandbox(*spawn);
     if (child < 0) {
@@ -88,6 +93,18 @@ bool serve_one(const os::Fd& connection, const std::string& base_filter) {
         (void)os::write_all(spawn->fds[kOrderReady],
                             {reinterpret_cast<const char*>(&report), sizeof(report)});
     }
+}
+
+// False when the warden is gone.
+bool serve_one(const os::Fd& connection, Births& births) {
+    auto message = os::receive_with_fds(connection, sizeof(SpawnOrder));
+    if (!message || message->bytes.empty()) return false;
+    if (message->bytes.size() != sizeof(ZygoteOrder)) {
+        spawn_one(std::move(*message), births, connection.get());
+        return true;
+    }
+    const auto started = births.zygote.start(std::move(*message));
+    if (!started) log_error("no zygote", {{"error", started.error().message}});
     return true;
 }
 
@@ -95,37 +112,50 @@ struct Door {
     os::Fd signals, listener, log;
 };
 
-void serve(const Door& door, const std::string& base_filter) {
+void serve(const Door& door, Births& births) {
     Warden warden;
-    // poll skips negative descriptors: at first there is no connection.
-    std::array<pollfd, 3> polled = {
-        pollfd{.fd = door.signals.get(), .events = POLLIN, .revents = 0},
-        pollfd{.fd = door.listener.get(), .events = POLLIN, .revents = 0},
-        pollfd{.fd = -1, .events = POLLIN, .revents = 0}};
+    enum { kSignals, kListener, kOrders, kZygote, kWarden };
+    // poll skips negative descriptors: at first there is no connection, and no zygote.
+    std::array<pollfd, 5> polled{};
+    polled.fill({.fd = -1, .events = POLLIN, .revents = 0});
+    polled[kSignals].fd = door.signals.get();
+    polled[kListener].fd = door.listener.get();
     for (;;) {
+        polled[kOrders].fd = births.zygote.orders().get();
+        polled[kZygote].fd = births.zygote.socket().get();
         if (::poll(polled.data(), polled.size(), -1) < 0) continue;
-        if (polled[0].revents != 0) {
+        if (polled[kOrders].revents != 0) births.zygote.forward();
+        if (polled[kZygote].revents != 0) births.zygote.hear();
+        if (polled[kSignals].revents != 0) {
             while (os::take_signal(door.signals) != 0) continue;
-            reap(warden);
+            reap(warden, births.zygote);
         }
-        if (polled[2].revents != 0 && !serve_one(warden.connection, base_filter)) polled[2].fd = -1;
-        if (polled[1].revents == 0) continue;
+        if (polled[kWarden].revents != 0 && !serve_one(warden.connection, births))
+            polled[kWarden].fd = -1;
+        if (polled[kListener].revents == 0) continue;
         const bool welcomed = welcome(warden, door.listener, door.log).has_value();
-        polled[2].fd = welcomed ? warden.connection.get() : -1;
+        polled[kWarden].fd = welcomed ? warden.connection.get() : -1;
     }
+}
+
+Result<std::string> read_filter(int number) {
+    return os::read_all(os::Fd(number), kFilterMax);
 }
 
 Result<void> run() {
     Door door{.signals = {}, .listener = os::Fd(kReaperListener), .log = os::Fd(kReaperLog)};
-    const os::Fd base_filter_file(kReaperBaseFilter);
     std::signal(SIGPIPE, SIG_IGN);
     ::prctl(PR_SET_NAME,
             "cloister-reaper");  // executed from memory, it would be called by a number
     door.signals = TRY(os::make_signal_fd({SIGCHLD}));
-    const std::string base_filter = TRY(os::read_all(base_filter_file, kFilterMax));
+    Zygote::Filters filters{.own = TRY(read_filter(kReaperZygoteFilter)),
+                            .forked = TRY(read_filter(kReaperForkedFilter))};
+    Births births{.base_filter = TRY(read_filter(kReaperBaseFilter)),
+                  .zygote = TRY(Zygote::create(std::move(filters)))};
     TRY_OK(enter_nest_root());
-    TRY_OK(keep_mapping_rights_only());
-    serve(door, base_filter);
+    TRY_OK(load_scopes());
+    TRY_OK(keep_birth_rights_only());
+    serve(door, births);
     return {};
 }
 

@@ -140,11 +140,14 @@ Result<std::string> read_reaper() {
 
 Result<jail::NestTools> make_tools() {
     const std::string reaper = TRY(read_reaper());
-    const std::string base = TRY(jail::compile_filter(jail::FilterKind::Base));
-    const std::string final = TRY(jail::compile_filter(jail::FilterKind::Final));
+    const auto filter = [](const char* name, jail::FilterKind kind) -> Result<os::Fd> {
+        return os::make_sealed_file(name, TRY(jail::compile_filter(kind)));
+    };
     return jail::NestTools{.reaper = TRY(os::make_sealed_file("cloister-reaper", reaper)),
-                           .base_filter = TRY(os::make_sealed_file("base-filter", base)),
-                           .final_filter = TRY(os::make_sealed_file("final-filter", final))};
+                           .base_filter = TRY(filter("base-filter", jail::FilterKind::Base)),
+                           .final_filter = TRY(filter("final-filter", jail::FilterKind::Final)),
+                           .zygote_filter = TRY(filter("zygote-filter", jail::FilterKind::Zygote)),
+                           .forked_filter = TRY(filter("forked-filter", jail::FilterKind::Forked))};
 }
 
 Result<os::CgroupTree> open_cgroups(const HostOptions& options) {

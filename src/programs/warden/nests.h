@@ -23,6 +23,8 @@ struct Nest {
     std::bitset<limits::kNestSlots> slots;  // in use; slot 0 is never given away (the zygote's)
     bool retiring = false;                  // killed; takes no new sandbox
     bool watched = false;                   // its process, socket and log are polled
+    bool has_zygote = false;                // as far as we know: one was ordered, and no end heard
+    int64_t zygote_ordered_ms = 0;
     int64_t idle_since_ms = 0;
     std::string log_line;  // what the nest wrote since its last newline
 

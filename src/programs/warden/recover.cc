@@ -83,7 +83,8 @@ Result<void> remove_half_made(const jail::Host& host, Journal& journal, const st
 Result<void> sweep_groups_of(const jail::Host& host, const Nest& nest,
                              const std::set<std::string>& kept) {
     for (const std::string& group : host.cgroups.groups(nest.id)) {
-        if (jail::sandbox_group(nest.id, group) == jail::reaper_group(nest.id)) continue;
+        const std::string path = jail::sandbox_group(nest.id, group);
+        if (path == jail::reaper_group(nest.id) || path == jail::zygote_group(nest.id)) continue;
         if (!kept.contains(group)) TRY_OK(host.cgroups.remove(jail::sandbox_group(nest.id, group)));
     }
     return {};

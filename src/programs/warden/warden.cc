@@ -167,7 +167,8 @@ void Warden::ready_readable(const Id& id) {
     note(journal_.running(id.view()));
     failpoint("warden:after_running");
     give(sandbox->created, {});
-    if (sandbox->doomed) settle(*sandbox);
+    if (sandbox->doomed) return settle(*sandbox);
+    if (Nest* nest = nests_.find(sandbox->nest)) want_zygote(*nest);
 }
 
 void Warden::fail(Sandbox& sandbox, const Error& error) {
@@ -249,6 +250,28 @@ void Warden::processes_ended(Sandbox& sandbox, const os::ChildEnd& end) {
 
 // --- Nests ---
 
+// After the nest's first sandbox, which should not wait for it; and again if it died. Without one
+// interpreters are started plainly.
+void Warden::want_zygote(Nest& nest) {
+    const int64_t now = steady_ms();
+    if (nest.has_zygote || nest.retiring || stopping_) return;
+    if (nest.zygote_ordered_ms != 0 && now - nest.zygote_ordered_ms < limits::kZygotePauseMs)
+        return;
+    auto socket = nest.process.socket.duplicate();
+    if (!socket) return;
+    nest.has_zygote = true;
+    nest.zygote_ordered_ms = now;
+    const JailPlan plan{.project = nest.entry.project,
+                        .template_revision = nest.entry.template_revision};
+    const jail::Placement placement{.nest = nest.id, .first_id = nest.ids.first(), .slot = 0};
+    const auto held = std::make_shared<os::Fd>(std::move(*socket));
+    helpers_.run(
+        [this, plan, placement, held] { return jail::order_zygote(host_, plan, placement, *held); },
+        [id = nest.id](const Result<void>& ordered) {
+            if (!ordered) log_warn("no zygote", {{"nest", id}, {"error", ordered.error().message}});
+        });
+}
+
 void Warden::watch_nest(Nest& nest) {
     nest.watched = true;
     poller_.watch(nest.process.pidfd.fd(), [this, id = nest.id] { nest_ended(*nests_.find(id)); });
@@ -272,6 +295,10 @@ void Warden::nest_report(const std::string& nest, os::Received message) {
     std::memcpy(&report, message.bytes.data(), sizeof(report));
     if (report.kind == jail::NestReport::Born && message.fds.size() == 1) {
         return born(nest, report, std::move(message.fds.front()));
+    }
+    if (report.kind == jail::NestReport::ZygoteEnded) {
+        nests_.find(nest)->has_zygote = false;
+        log_warn("a zygote ended", {{"nest", nest}, {"signal", std::to_string(report.signal)}});
     }
     if (report.kind != jail::NestReport::Ended) return;
     for (auto& [id, sandbox] : sandboxes_) {

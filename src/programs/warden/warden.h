@@ -94,6 +94,7 @@ class Warden {
     void objects_removed(const Id& id, const Result<void>& result);
     void processes_ended(Sandbox& sandbox, const os::ChildEnd& end);
 
+    void want_zygote(Nest& nest);
     void watch_nest(Nest& nest);
     void drain_reports(Nest& nest);
     void drain_log(Nest& nest);

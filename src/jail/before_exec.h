@@ -1,0 +1,16 @@
+// The last steps of a process that is about to execute another program. Straight-line code after
+// clone: nothing allocates; a step that fails ends the process (stage.h).
+#pragma once
+
+#include <cstddef>
+
+#include "jail/stage.h"
+
+namespace cloister::jail {
+
+// `filter`: an array of `struct sock_filter`. Needs no_new_privs.
+void load_birth_filter(Steps& steps, const char* filter, size_t bytes);
+// What the reaper blocks and ignores is no business of those it starts.
+void reset_signals();
+
+}  // namespace cloister::jail
