@@ -80,7 +80,7 @@ inline constexpr size_t kInlineOutputLargest = 4 * kMiB;
 // One message of an interpreter. The agent, which has 32 MiB of memory, holds one such message
 // whole.
 inline constexpr size_t kDisplayMax = 8 * kMiB;
-inline constexpr size_t kPictureMax = 4 * kMiB;  // the drivers hold themselves to it
+inline constexpr size_t kPictureMax = 4 * kMiB;    // the drivers hold themselves to it
 inline constexpr size_t kRunEventsMax = 4 * kMiB;  // events kept for readers that come back
 inline constexpr int64_t kHeartbeatMs = 15'000;    // on a stream of events on which nothing happens
 inline constexpr size_t kRunQueueMax = 64;         // runs that wait for one context
