@@ -142,6 +142,7 @@ Task<void> Context::work(std::shared_ptr<Context> self, std::shared_ptr<Sandbox>
 Task<void> Context::execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Run> run) {
     if (run->ended()) co_return;
     run->begin();
+    run->set_listed_before(sandbox->last_artifacts());
     run->add_start_ms(sandbox->take_create_ms());
     const Narrowed narrowed = run->spec().narrowed;  // the end of a run empties its spec
     Result<void> done;
@@ -155,6 +156,7 @@ Task<void> Context::execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Ru
     guard_at_ = INT64_MAX;
     if (!done) settle(*sandbox, *run, done.error());
     if (narrowed.any()) co_await sandbox->narrowing()->release(run->id());
+    if (run->ended()) sandbox->set_last_artifacts(run->end_value().artifacts);
     if (run->ended() && run->end_value().state_lost) interpreter_ = Interpreter::Lost;
     let_forget(*sandbox, *run);
 }

@@ -135,6 +135,23 @@ TEST(Engine, ContextsAreMadeUsedAndForgotten) {
     on_loop(contexts_of_their_own);
 }
 
+Task<void> artifacts_of_two_runs(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    std::vector<size_t> listed;
+    for (const char* code : {"file /home/user/a", "file /home/user/a", "file /home/user/b"}) {
+        const auto run = bench.queue(sandbox, code);
+        co_await Bench::end_of(run);
+        listed.push_back(run->end_value().artifacts.size());
+    }
+    EXPECT_EQ(listed, (std::vector<size_t>{1, 0, 1}));
+    co_await bench.stop();
+}
+TEST(Engine, AFileThatIsAsTheRunBeforeListedItIsNotListedAgain) {
+    on_loop(artifacts_of_two_runs);
+}
+
 Task<void> restarts_and_deletes(Checks&) {
     Bench bench;
     co_await bench.start();

@@ -218,6 +218,9 @@ void Run::on_lost(const json::object& event) {
 
 Result<void> Run::on_ended(const json::object& event) {
     RunEnd value = TRY(decode_run_end(event));
+    std::erase_if(value.artifacts, [this](const Artifact& file) {
+        return std::ranges::find(listed_before_, file) != listed_before_.end();
+    });
     said_end_ms_ = moment_in(event, std::max(started_ms_, created_ms_));
     if (const int64_t count = int_of(event, "execution_count"); count > 0) execution_count_ = count;
     end(std::move(value));

@@ -117,6 +117,9 @@ class Run : public std::enable_shared_from_this<Run> {
     void set_started_as(std::string how) { started_as_ = std::move(how); }
     // How many runs of its context begin before it, itself counted; 0: it has begun.
     void set_queue_position(size_t position) { queue_position_ = position; }
+    // What the run before has listed: a file that is as it was then is not this run's. (Their times
+    // alone do not tell: the kernel's clock for files moves every few milliseconds.)
+    void set_listed_before(std::vector<Artifact> files) { listed_before_ = std::move(files); }
     // The limits in force, for the record.
     void set_limits(json::object limits) { limits_ = std::move(limits); }
     // The interpreter of this run is not the one of the run before.
@@ -167,6 +170,7 @@ class Run : public std::enable_shared_from_this<Run> {
     int64_t execution_count_ = 0;
     size_t queue_position_ = 0;
     json::object limits_;
+    std::vector<Artifact> listed_before_;
     std::string started_as_;
     std::string state_lost_why_;
     uint64_t disk_bytes_ = 0;

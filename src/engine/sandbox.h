@@ -71,6 +71,10 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     const std::optional<Disk>& disk() const { return disk_; }
     void set_disk(Disk disk) { disk_ = disk; }
 
+    // What the last run that ended has listed.
+    const std::vector<Artifact>& last_artifacts() const { return last_artifacts_; }
+    void set_last_artifacts(std::vector<Artifact> files) { last_artifacts_ = std::move(files); }
+
     // In the order in which they were made.
     const std::vector<std::shared_ptr<Context>>& contexts() const { return contexts_; }
     std::shared_ptr<Context> add_context(Context::Name name, ContextSpec spec);
@@ -118,6 +122,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     std::function<void(std::shared_ptr<Sandbox>, Death)> lost_;
     SandboxState state_ = SandboxState::Creating;
     std::vector<std::shared_ptr<Context>> contexts_;
+    std::vector<Artifact> last_artifacts_;
     std::optional<Disk> disk_;
     std::optional<Death> death_;
     Signal died_;

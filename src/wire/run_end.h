@@ -51,6 +51,7 @@ struct Artifact {
     std::string path;  // absolute, inside the sandbox
     uint64_t size = 0;
     int64_t modified_ms = 0;  // since the epoch
+    bool operator==(const Artifact&) const = default;
 };
 
 struct RunEnd {

@@ -260,7 +260,8 @@ def test_output_is_live_and_whole(box: Sandbox) -> None:
 
 def test_output_of_any_bytes(sh: Run, box: Sandbox) -> None:
     done = sh("printf '\\x00\\xff\\x1b[31m\\xe2\\x82\\xac'; head -c 3000000 /dev/zero | tr '\\0' x >&2")
-    assert done["stdout"] == {"text": "\0\ufffd\x1b[31m€", "bytes": 10, "omitted_bytes": 0}
+    shown = {"text": "\0\ufffd\x1b[31m€", "bytes": 10, "omitted_bytes": 0}
+    assert done["stdout"] == shown | {"base64": base64.b64encode(b"\0\xff\x1b[31m\xe2\x82\xac").decode()}
     assert done["stderr"]["bytes"] == 3_000_000
 
 
