@@ -69,7 +69,7 @@ Result<std::shared_ptr<Context>> Contexts::find(const Sandbox& sandbox, std::str
 }
 
 Result<void> Contexts::forget(Sandbox& sandbox, const Context& context) {
-    const std::string id = context.id();
+    const std::string& id = context.id();
     TRY_OK(store_->remove_context(sandbox.project(), sandbox.id(), id));
     sandbox.remove_context(id);
     return {};

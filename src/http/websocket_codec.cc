@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/utf8.h"
 
 namespace cloister::http {
@@ -15,7 +16,7 @@ namespace {
 constexpr size_t kControlMax = 125;  // payload of a control frame
 constexpr size_t kMask = 4;
 // A buffer whose used part is larger is moved together.
-constexpr size_t kUsedMax = 64 * 1024;
+constexpr size_t kUsedMax = 64 * limits::kKiB;
 
 std::unexpected<WebSocketViolation> violation(uint16_t code, std::string reason) {
     return std::unexpected(WebSocketViolation{.code = code, .reason = std::move(reason)});

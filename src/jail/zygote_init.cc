@@ -13,6 +13,7 @@
 #include "jail/identity.h"
 #include "jail/mount_tree.h"
 #include "os/cgroup.h"
+#include "os/process.h"
 #include "wire/fork_order.h"
 #include "wire/user_environment.h"
 
@@ -63,6 +64,7 @@ void place_descriptors(Steps& steps, const ZygoteBirth& birth) {
     const std::array<char*, 3> argv{program.data(), driver.data(), nullptr};
     steps.must(::chdir(std::string(kUserHome).c_str()));
     steps.at(Stage::Execute);
+    os::reset_signals();
     steps.must(::execve(program.c_str(), argv.data(), environment.data()));
     steps.fail(ENOEXEC);
 }

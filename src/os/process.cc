@@ -70,6 +70,13 @@ Result<void> Pidfd::signal(int number) const {
     return last_os_failure("signalling a process");
 }
 
+void reset_signals() {
+    for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
 Result<void> run_program(const std::vector<std::string>& argv) {
     const std::vector<char*> pointers = pointers_to(argv);
     const pid_t pid = ::fork();

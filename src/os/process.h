@@ -29,6 +29,10 @@ class Pidfd {
     Fd fd_;
 };
 
+// Every signal has its default effect, and none is blocked: for a child before it executes a
+// program, which must not inherit what `nohup` or a shell in the background ignores.
+void reset_signals();
+
 // Runs a program with an empty environment but PATH, its errors on our standard error and its
 // other output nowhere, and waits for it. Internal if it does not end with 0.
 Result<void> run_program(const std::vector<std::string>& argv);

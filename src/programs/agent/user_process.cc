@@ -13,6 +13,7 @@
 #include <set>
 
 #include "os/privileges.h"
+#include "os/process.h"
 
 namespace cloister::agent {
 namespace {
@@ -28,13 +29,6 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
     for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
     pointers.push_back(nullptr);
     return pointers;
-}
-
-void reset_signals() {
-    for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 void limit_cores() {
@@ -143,7 +137,7 @@ const char* UserProcesses::prepare(const Program& program, int report) const {
     if (!arrange_fds(program.fds, report + 1, high)) return "arranging descriptors";
     ::close_range(static_cast<unsigned>(program.fds.size()), static_cast<unsigned>(report) - 1, 0);
     ::close_range(static_cast<unsigned>(report) + 1, ~0U, 0);
-    reset_signals();
+    os::reset_signals();
     const std::string& filter = birth_.final_filter;
     if (filter.empty()) return nullptr;
     errno = os::load_filter(filter.data(), filter.size());
@@ -179,7 +173,7 @@ Result<pid_t> UserProcesses::start_worker(const os::Fd& kept,
         ::_exit(127);
     if (::dup2(kept.get(), kKept) < 0) ::_exit(127);
     ::close_range(kKept + 1, ~0U, 0);
-    reset_signals();
+    os::reset_signals();
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGCHLD, SIG_IGN);  // children of a worker are reaped by the kernel
     work(os::Fd(kKept));

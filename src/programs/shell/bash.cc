@@ -3,19 +3,13 @@
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
+
+#include "os/process.h"
 
 namespace cloister::shell {
 namespace {
 
 constexpr std::array kPlaces = {"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"};
-
-void reset_signals() {
-    for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
     std::vector<char*> pointers;
@@ -37,7 +31,7 @@ Result<std::string> find_bash() {
 
 void execute_bash(const std::string& path, const std::vector<std::string>& words,
                   const std::vector<std::string>* env) {
-    reset_signals();
+    os::reset_signals();
     ::close_range(3, ~0U, 0);
     std::vector<char*> argv = pointers_to(words);
     std::vector<char*> variables;

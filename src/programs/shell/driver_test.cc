@@ -252,10 +252,10 @@ TEST_F(ShellDriverTest, RefusesWhatItCannotRun) {
 }
 
 TEST_F(ShellDriverTest, AnInterruptKeepsTheState) {
+    constexpr const char* kInAFunction =
+        "f() { local x=inner; while :; do sleep 0.01; done; }; echo go; if f; then :; fi; echo no";
     run("x=kept");
-    for (const char* code : {"echo go; sleep 30", "echo go; while :; do :; done",
-                             "f() { local x=inner; while :; do sleep 0.01; done; }; echo go; if f; "
-                             "then :; fi; echo no",
+    for (const char* code : {"echo go; sleep 30", "echo go; while :; do :; done", kInAFunction,
                              "echo go; read -r y < <(sleep 30)", "echo go; sleep 30 || :",
                              // Between two commands: what comes next is killed.
                              "echo go; read -r < <(sleep 30) || :; sleep 30"}) {
