@@ -326,6 +326,16 @@ def test_top_level_await(run: Run) -> None:
 
 
 @pytest.mark.complaint(9)
+def test_a_cell_without_await_begins_tasks(run: Run) -> None:
+    """As in a notebook, where the loop always runs; asyncio.run() works, too, and a program is a program."""
+    run("import asyncio\nasync def tick():\n    await asyncio.sleep(0.05)\n    return 'ticked'")
+    assert out(run("task = asyncio.create_task(tick())\nprint(task.done())")) == "False\n"
+    assert text_result(run("await task")) == "'ticked'"
+    assert text_result(run("asyncio.run(tick())")) == "'ticked'"
+    failed = run("import asyncio\nasync def tick(): pass\nasyncio.create_task(tick())", filename="program.py")
+    assert failed["error"]["name"] == "RuntimeError"
+
+
 def test_tasks_go_on_between_runs(run: Run) -> None:
     run("import asyncio\ntask = asyncio.create_task(asyncio.sleep(0.3, result='done'))\nawait asyncio.sleep(0)")
     time.sleep(1)

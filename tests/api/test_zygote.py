@@ -113,6 +113,13 @@ def test_nothing_random_is_shared(client: httpx.Client, forking: None) -> None:
         delete(client, one)
 
 
+def test_libraries_know_that_they_are_in_a_notebook(client: httpx.Client, forked: str) -> None:
+    """What pandas decides when it is imported: here in a cell, there in the zygote."""
+    code = "import pandas; print({name: pandas.get_option(name) for name in ('display.max_columns', 'display.width')})"
+    plain = create_sandbox(client, env={"OMP_NUM_THREADS": "2"})["id"]
+    assert out(run(client, forked, code)) == out(run(client, plain, code)) == "{'display.max_columns': 20, 'display.width': 80}\n"
+
+
 def test_it_looks_like_one_that_was_started(client: httpx.Client, forked: str) -> None:
     """Environment, descriptors, parent, limits, rights, working directory, arguments: letter by letter."""
     code = """

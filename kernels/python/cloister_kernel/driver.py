@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import platform
 import signal
@@ -56,7 +57,9 @@ class Driver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = os.getpid()
         self._exits = ExitFunctions()
+        self._in_cell = False  # of a notebook, not of a program
         self._install_input()
+        self._install_create_task()
         os.register_at_fork(before=self._streams.flush, after_in_child=self._leave)
 
     def start_request(self) -> dict[str, Any]:
@@ -107,7 +110,8 @@ class Driver:
         self._shell.last_error = None
         code = request.code.removeprefix("\ufeff")
         with self._environment(request):
-            error = self._run_cell(code) if request.filename is None else self._run_program(code)
+            self._in_cell = request.filename is None
+            error = self._run_cell(code) if self._in_cell else self._run_program(code)
             if isinstance(error, SystemExit) and not isinstance(error.code, (int, type(None))):
                 print(error.code, file=sys.stderr)
             self._streams.flush()
@@ -161,12 +165,16 @@ class Driver:
 
     def _run_in_loop(self, coroutine: Any) -> Any:
         """Top-level await: on one loop for all cells, so that tasks live on from cell to cell."""
+        loop = self._event_loop()
+        task = loop.create_task(coroutine)
+        self._interrupts.watch(task)
+        return loop.run_until_complete(task)
+
+    def _event_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None or self._loop.is_closed():
             self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
-        task = self._loop.create_task(coroutine)
-        self._interrupts.watch(task)
-        return self._loop.run_until_complete(task)
+        return self._loop
 
     def _report(self, error: BaseException, request: Request) -> None:
         """An error outside of the cell's own code: a bad request, or an interrupt between two steps."""
@@ -234,6 +242,20 @@ class Driver:
 
         input.__doc__ = read_line.__doc__
         builtins.input = input
+
+    def _install_create_task(self) -> None:
+        """A cell that does not await may begin a task, too, as in a notebook, where the loop always runs. Ours does
+        not run then, so that asyncio.run() works as in a script; the task waits for it."""
+        in_running_loop = asyncio.create_task
+
+        @functools.wraps(in_running_loop)
+        def create_task(coro: Any, **options: Any) -> asyncio.Task[Any]:
+            in_main = threading.current_thread() is threading.main_thread()
+            if self._in_cell and in_main and asyncio._get_running_loop() is None:
+                return self._event_loop().create_task(coro, **options)
+            return in_running_loop(coro, **options)
+
+        asyncio.create_task = create_task
 
 
 def _exit_code(error: BaseException | None) -> int:

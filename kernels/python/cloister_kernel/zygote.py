@@ -36,7 +36,8 @@ def serve() -> None:
     with _home_as_in_a_sandbox():
         shell = CellShell.create()
         _warm_up(shell)
-        preloaded = _preload()
+        with shell.builtin_trap:  # libraries ask get_ipython() where they are: pandas, for the width of its tables
+            preloaded = _preload()
     sources = _Sources(preloaded)
     blas = _Blas.find()
     _shed_threads()
