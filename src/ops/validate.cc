@@ -5,7 +5,7 @@
 #include "base/ids.h"
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "wire/languages.h"
+#include "wire/templates.h"
 
 namespace cloister::ops {
 namespace {
@@ -65,7 +65,7 @@ Error of_path(Error error) {
 }
 
 Result<void> check_run(const engine::RunSpec& spec) {
-    if (!is_language(spec.language)) {
+    if (!is_language(spec.language) && !find_kernelspec(spec.language)) {
         return invalid_field("language", fmt::format("no language `{}`: this service has {}",
                                                      spec.language, language_names()));
     }
@@ -77,6 +77,17 @@ Result<void> check_run(const engine::RunSpec& spec) {
         TRY_OK(check_path(fmt::format("files[{}].path", i), spec.files[i].path));
     }
     return {};
+}
+
+Result<void> check_language(const engine::RunSpec& run, const engine::SandboxSpec& sandbox) {
+    if (find_kernelspec(run.language)) return {};  // which are installed, the sandbox knows
+    const size_t own = TRY(get_built_in_template(sandbox.template_name));
+    if (has_language(kBuiltInTemplates[own], run.language)) return {};
+    return invalid_field(
+        "language",
+        fmt::format("the template `{}` has no `{}`: make the sandbox with the template `{}`",
+                    kBuiltInTemplates[own].name, run.language,
+                    find_template_of(run.language).value_or("")));
 }
 
 Result<void> check_narrowed(const engine::RunSpec& run, const engine::SandboxSpec& sandbox) {
