@@ -24,7 +24,6 @@ inline constexpr std::array kLanguages{
     Language{"typescript", {".ts", ".mts", ".cts"}},
     Language{"bash", {".sh", ".bash"}},
     Language{"r", {".r", ".R"}},
-    Language{"java", {".java", ".jsh"}},
 };
 
 inline constexpr std::string_view kJupyterPrefix = "jupyter:";

@@ -18,7 +18,6 @@ TEST(Languages, AreKnownByTheirFiles) {
     EXPECT_EQ(find_language_of("a.test.cts"), "typescript");
     EXPECT_EQ(find_language_of("./set up.sh"), "bash");
     EXPECT_EQ(find_language_of("plot.R"), "r");
-    EXPECT_EQ(find_language_of("Main.java"), "java");
     EXPECT_FALSE(find_language_of("a.txt"));
     EXPECT_FALSE(find_language_of("js"));
     EXPECT_FALSE(find_language_of(""));

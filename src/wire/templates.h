@@ -17,7 +17,7 @@ namespace cloister {
 
 struct BuiltInTemplate {
     std::string_view name;  // also that of its image: NAME-….tar.zst
-    std::array<std::string_view, 6> languages;
+    std::array<std::string_view, 5> languages;
     std::string_view build;  // the command that makes its image
 };
 
@@ -27,7 +27,7 @@ inline constexpr std::array kBuiltInTemplates{
                     .build = "sudo ./dev setup"},
     // A layer on top of base.
     BuiltInTemplate{.name = "polyglot",
-                    .languages = {"python", "javascript", "typescript", "bash", "r", "java"},
+                    .languages = {"python", "javascript", "typescript", "bash", "r"},
                     .build = "sudo ./dev setup --polyglot"},
 };
 

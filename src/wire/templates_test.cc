@@ -21,8 +21,8 @@ TEST(Templates, EveryLanguageIsInOneOfThem) {
     EXPECT_EQ(find_template_of("bash"), "base");
     EXPECT_EQ(find_template_of("r"), "polyglot");
     EXPECT_FALSE(find_template_of("cobol"));
-    EXPECT_FALSE(has_language(kBuiltInTemplates[0], "java"));
-    EXPECT_TRUE(has_language(kBuiltInTemplates[1], "java"));
+    EXPECT_FALSE(has_language(kBuiltInTemplates[0], "r"));
+    EXPECT_TRUE(has_language(kBuiltInTemplates[1], "r"));
 }
 
 // A name is also the prefix of a revision, an id that the image's hash completes.
