@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import Run
+from service import wait_until
 
 
 class Files:
@@ -140,7 +141,7 @@ def test_a_broken_upload_leaves_the_old_file(files: Files, run: Run) -> None:
     with pytest.raises(ConnectionAbortedError):
         files.put("kept", breaks_off())
     assert files.get("kept").content == b"old"
-    assert run(listing)["stdout"]["text"] == before
+    wait_until(lambda: run(listing)["stdout"]["text"] == before, 20, "nothing of the upload is left")
 
 
 def test_a_file_during_a_run(files: Files, client: httpx.Client, sandbox: dict[str, Any]) -> None:
