@@ -10,7 +10,5 @@ namespace cloister::jail {
 
 // `filter`: an array of `struct sock_filter`. Needs no_new_privs.
 void load_birth_filter(Steps& steps, const char* filter, size_t bytes);
-// What the reaper blocks and ignores is no business of those it starts.
-void reset_signals();
 
 }  // namespace cloister::jail

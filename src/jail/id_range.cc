@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <optional>
 #include <string>
 
 #include "base/limits.h"
+#include "base/number.h"
 
 namespace cloister::jail {
 namespace {
@@ -26,20 +26,13 @@ bool try_lock(const os::Fd& file, uint32_t block) {
     return ::fcntl(file.get(), F_OFD_SETLK, &lock) == 0;
 }
 
-std::optional<uint64_t> number(std::string_view text) {
-    uint64_t value = 0;
-    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return value;
-}
-
 // Whether a line `name:first:count` reaches into our range.
 bool overlaps(std::string_view line) {
     const size_t one = line.find(':');
     const size_t two = one == std::string_view::npos ? one : line.find(':', one + 1);
     if (two == std::string_view::npos) return false;
-    const auto first = number(line.substr(one + 1, two - one - 1));
-    const auto count = number(line.substr(two + 1));
+    const auto first = whole_number<uint64_t>(line.substr(one + 1, two - one - 1));
+    const auto count = whole_number<uint64_t>(line.substr(two + 1));
     if (!first || !count || *count == 0) return false;
     if (*first >= limits::kHostIdFirst) return *first <= limits::kHostIdLast;
     return *count > limits::kHostIdFirst - *first;

@@ -25,6 +25,7 @@
 #include "jail/identity.h"
 #include "jail/mount_tree.h"
 #include "jail/stage.h"
+#include "os/process.h"
 
 namespace cloister::jail {
 namespace {
@@ -229,7 +230,7 @@ void sandbox_init(const SandboxBirth& birth, int gate) {
     Steps rest = place_descriptors(steps, birth, view);
     become_agent(rest);
     load_birth_filter(rest, birth.base_filter, birth.base_filter_bytes);
-    reset_signals();
+    os::reset_signals();
     execute_agent(rest);
 }
 

@@ -64,7 +64,6 @@ void place_descriptors(Steps& steps, const ZygoteBirth& birth) {
     const std::array<char*, 3> argv{program.data(), driver.data(), nullptr};
     steps.must(::chdir(std::string(kUserHome).c_str()));
     steps.at(Stage::Execute);
-    os::reset_signals();
     steps.must(::execve(program.c_str(), argv.data(), environment.data()));
     steps.fail(ENOEXEC);
 }
@@ -87,7 +86,7 @@ void zygote_init(const ZygoteBirth& birth) {
     Steps rest(forking::kRequests);
     become_zygote(rest);
     load_birth_filter(rest, birth.filter.data(), birth.filter.size());
-    reset_signals();
+    os::reset_signals();
     execute(rest);
 }
 

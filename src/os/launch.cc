@@ -11,20 +11,13 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <filesystem>
 
+#include "base/number.h"
+
 namespace cloister::os {
 namespace {
-
-template <class Number>
-std::optional<Number> number_from(std::string_view text) {
-    Number number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return number;
-}
 
 std::vector<char*> pointers_to(const std::vector<std::string>& words) {
     std::vector<char*> pointers;
@@ -49,21 +42,31 @@ bool place_descriptors(const Program& program) {
     return ::dup2(program.ready->get(), kReadyFd) >= 0;
 }
 
-void reset_signals() {
+// What `nohup` ignores stays ignored: these are programs of our own.
+void unblock_signals() {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     std::signal(SIGPIPE, SIG_DFL);
 }
 
+// With our rights, for a program that lies where its user cannot go, such as a closed home
+// directory. The number is none that the program gets. -1: errno says why.
+int open_program(const char* path) {
+    const int file = ::open(path, O_PATH | O_CLOEXEC);
+    return file < 0 ? file : ::fcntl(file, F_DUPFD_CLOEXEC, kReadyFd + 1);
+}
+
 // The child's whole life before exec. A parent that died before the prctl is seen by getppid.
 void become_program(const Program& program, char* const* argv, char* const* environment,
                     pid_t parent) {
-    reset_signals();
-    if (::setpgid(0, 0) != 0 || !place_descriptors(program)) return;
+    unblock_signals();
+    const int file = open_program(argv[0]);
+    if (file < 0 || ::setpgid(0, 0) != 0 || !place_descriptors(program)) return;
     if (program.identity && !become(*program.identity)) return;
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || ::getppid() != parent) return;
     ::execve(argv[0], argv, environment);
+    if (errno == EACCES) ::syscall(SYS_execveat, file, "", argv, environment, AT_EMPTY_PATH);
 }
 
 Error launch_failure(const std::string& path, int error_number) {
@@ -92,7 +95,7 @@ std::vector<std::string> stat_fields(pid_t pid) {
 }  // namespace
 
 Result<Identity> find_identity(const std::string& user) {
-    if (const auto uid = number_from<uid_t>(user)) return Identity{.uid = *uid, .gid = *uid};
+    if (const auto uid = whole_number<uid_t>(user)) return Identity{.uid = *uid, .gid = *uid};
     const passwd* entry = ::getpwnam(user.c_str());
     if (entry == nullptr)
         return make_error(ErrorKind::NotFound, "there is no user `" + user + "` on this machine");
@@ -104,7 +107,7 @@ std::optional<ProcessMark> mark_of(pid_t pid) {
     const std::vector<std::string> fields = stat_fields(pid);
     if (fields.size() <= kStartTime || fields[kState] == "Z" || fields[kState] == "X")
         return std::nullopt;
-    const auto start_time = number_from<uint64_t>(fields[kStartTime]);
+    const auto start_time = whole_number<uint64_t>(fields[kStartTime]);
     if (!start_time) return std::nullopt;
     return ProcessMark{.pid = pid, .start_time = *start_time};
 }

@@ -55,6 +55,26 @@ TEST(Launch, DropsAllPrivilege) {
               "\t0000000000000000\nNoNewPrivs:\t1\n");
 }
 
+TEST(Launch, TheProgramMayLieWhereItsUserCannotGo) {
+    std::string directory = "/tmp/launch-closed-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory.data()), nullptr);  // for us alone
+    std::filesystem::copy_file("/bin/true", directory + "/true");
+    std::filesystem::copy_file("/bin/true", directory + "/forbidden");
+    ASSERT_EQ(::chmod((directory + "/forbidden").c_str(), 0600), 0);
+    Program program;
+    program.identity = Identity{.uid = 64998, .gid = 64997};
+    program.argv = {directory + "/true"};
+    auto child = Child::launch(program);
+    program.argv = {directory + "/forbidden"};
+    const auto refused = Child::launch(program);
+    std::filesystem::remove_all(directory);
+    ASSERT_TRUE(child) << child.error().message;
+    EXPECT_TRUE(wait_for_end(child->process(), 5000).value());
+    EXPECT_EQ(child->end()->exit_code, 0);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::PermissionDenied);
+}
+
 TEST(Launch, ReadyIsDescriptorThree) {
     Pipe ready = make_pipe().value();
     Program program;

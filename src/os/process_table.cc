@@ -10,19 +10,13 @@
 #include <optional>
 #include <sstream>
 
+#include "base/number.h"
 #include "os/fd.h"
 
 namespace cloister::os {
 namespace {
 
 constexpr size_t kStatMax = 4096;
-
-std::optional<pid_t> pid_in(std::string_view name) {
-    pid_t pid = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) return std::nullopt;
-    return pid;
-}
 
 }  // namespace
 
@@ -45,7 +39,7 @@ ProcessTable read_process_table() {
     const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);
     if (!proc) return table;
     while (const dirent* entry = ::readdir(proc.get())) {
-        const auto pid = pid_in(entry->d_name);
+        const auto pid = whole_number<pid_t>(entry->d_name);
         if (!pid) continue;
         const auto stat = read_file(fmt::format("/proc/{}/stat", *pid), kStatMax);
         if (stat) table[*pid] = process_facts_in(*stat);

@@ -1,30 +1,19 @@
 #include "faces/rest/byte_range.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/number.h"
 
 namespace cloister::rest {
-namespace {
-
-// Nothing for an empty text, too; `good` tells the two apart.
-std::optional<uint64_t> number_in(std::string_view text, bool& good) {
-    if (text.empty()) return std::nullopt;
-    uint64_t number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    good = good && failure == std::errc() && end == text.data() + text.size();
-    return number;
-}
-
-}  // namespace
-
 std::optional<ByteRange> parse_range(std::string_view header) {
     constexpr std::string_view kUnit = "bytes=";
     const size_t dash = header.find('-');
     if (!header.starts_with(kUnit) || dash == std::string_view::npos) return std::nullopt;
-    bool good = true;
-    ByteRange range;
-    range.first = number_in(header.substr(kUnit.size(), dash - kUnit.size()), good);
-    range.last = number_in(header.substr(dash + 1), good);
+    const std::string_view first = header.substr(kUnit.size(), dash - kUnit.size());
+    const std::string_view last = header.substr(dash + 1);
+    const ByteRange range{.first = whole_number<uint64_t>(first),
+                          .last = whole_number<uint64_t>(last)};
+    const bool good = (range.first || first.empty()) && (range.last || last.empty());
     if (!good || (!range.first && !range.last)) return std::nullopt;
     if (range.first && range.last && *range.first > *range.last) return std::nullopt;
     return range;

@@ -2,10 +2,10 @@
 // readArtifact.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <utility>
 
 #include "base/limits.h"
+#include "base/number.h"
 #include "faces/rest/body.h"
 #include "faces/rest/decode.h"
 #include "faces/rest/encode.h"
@@ -21,14 +21,6 @@
 
 namespace cloister::rest {
 namespace {
-
-// A whole number without sign, or nullopt.
-std::optional<uint64_t> number_from(std::string_view text) {
-    uint64_t number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = failure == std::errc() && end == text.data() + text.size();
-    return whole ? std::optional(number) : std::nullopt;
-}
 
 Task<void> wait_for_end(http::Response& response, std::shared_ptr<engine::Run> run) {
     response.on_disconnect([run] { run->end_signal().notify_all(); });
@@ -61,7 +53,7 @@ Result<uint64_t> after_of(const Call& call) {
     std::optional<std::string> text = http::query_value(call.request.query(), "after");
     if (!text) text = std::string(call.request.header("Last-Event-ID"));
     if (text->empty() && call.request.query().find("after=") == std::string_view::npos) return 0;
-    const auto number = number_from(*text);
+    const auto number = whole_number<uint64_t>(*text);
     if (number) return *number;
     return make_error(ErrorKind::InvalidArgument,
                       "`after` in the query must be the number of an event: 0 or more");
@@ -142,7 +134,7 @@ Task<Result<Answer>> write_stdin(Call& call) {
 }
 
 Task<Result<Answer>> read_artifact(Call& call) {
-    const auto index = number_from(call.parameters[1]);
+    const auto index = whole_number<uint64_t>(call.parameters[1]);
     if (!index) {
         co_return make_error(
             ErrorKind::NotFound,

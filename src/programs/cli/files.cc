@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <vector>
 
 #include "base/limits.h"
+#include "base/number.h"
 #include "programs/cli/settings.h"
 
 namespace cloister::cli {
@@ -18,11 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::optional<uid_t> number_in(const char* variable) {
-    const std::string text = environment(variable);
-    uid_t number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return number;
+    return whole_number<uid_t>(environment(variable));
 }
 
 Result<void> give_to_caller(const std::string& path) {
