@@ -7,6 +7,8 @@ To IPython's types two of our own are added, values for programs: `e2b/data`, th
 from __future__ import annotations
 
 import base64
+import itertools
+import operator
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.displayhook import DisplayHook
@@ -82,16 +84,25 @@ class CellFormatter(DisplayFormatter):
         chart.for_type_by_name("matplotlib.figure", "Figure", chart_of)
         self.formatters |= {DATA: data, CHART: chart}
         self.active_types = [*self.active_types, DATA, CHART]
+        self._rich_printers = self._list_rich_printers()
 
     def format(self, obj: Any, include: Any = None, exclude: Any = None) -> tuple[Any, Any]:
-        if include is None and type(obj) in _TEXT_TYPES and not self._has_printer(type(obj)):
-            include = {"text/plain"}
+        if include is None and exclude is None and type(obj) in _TEXT_TYPES and not self._has_printer(type(obj)):
+            text = self.formatters["text/plain"](obj)
+            return ({} if text is None else {"text/plain": text}), {}
         bundle, metadata = super().format(obj, include=include, exclude=exclude)
         return ({}, {}) if self.parent.figures.is_repeated(obj, bundle) else (bundle, metadata)
 
     def _has_printer(self, kind: type) -> bool:
-        rich = (formatter for mime, formatter in self.formatters.items() if mime != "text/plain")
-        return any(kind in formatter.type_printers for formatter in rich)
+        """Whether user code asked for another form of these values than text."""
+        if len(self.formatters) != len(self._rich_printers) - 1:
+            self._rich_printers = self._list_rich_printers()
+        return any(map(operator.contains, self._rich_printers, itertools.repeat(kind)))
+
+    def _list_rich_printers(self) -> list[dict[type, Any]]:
+        rich = [formatter for mime, formatter in self.formatters.items() if mime != "text/plain"]
+        rich += [self.ipython_display_formatter, self.mimebundle_formatter]
+        return [formatter.type_printers for formatter in rich]
 
 
 class CellPublisher(DisplayPublisher):
@@ -126,6 +137,11 @@ class CellDisplayHook(DisplayHook):
         if self.shell.figures.was_shown(result):  # shown and returned: its picture is already there
             return self.shell.display_formatter.format(result, include={"text/plain"})
         return super().compute_format_data(result)
+
+    def quiet(self) -> bool:
+        """Whether the cell ends with a semicolon."""
+        history = self.shell.history_manager.input_hist_parsed
+        return bool(history) and ";" in history[-1] and bool(super().quiet())
 
     def write_output_prompt(self) -> None:
         pass

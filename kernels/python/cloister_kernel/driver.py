@@ -149,6 +149,8 @@ class Driver:
         return result.error_before_exec or result.error_in_exec or shell.last_error
 
     def _awaits(self, transformed: str) -> bool:
+        if "await" not in transformed and "async" not in transformed:
+            return False  # without a look by the compiler, which takes longer than a small cell
         try:
             return self._shell.should_run_async("", transformed_cell=transformed)
         except Exception:  # code that does not compile: running it reports that

@@ -20,6 +20,8 @@ from . import errors
 from .channel import Channel
 from .displays import CellDisplayHook, CellFormatter, CellPublisher
 from .figures import BACKEND, Figures, InlineBackend
+from .history import CellHistory
+from .plain_cells import PlainCells
 from .streams import Streams
 
 
@@ -67,6 +69,7 @@ class CellShell(InteractiveShell):
     channel: Channel
     streams: Streams
     figures: Figures
+    plain_cells: PlainCells
     compile: CellCompiler
 
     @classmethod
@@ -76,6 +79,7 @@ class CellShell(InteractiveShell):
         config.HistoryManager.enabled = False  # no SQLite file, no thread
         config.InteractiveShell.colors = "NoColor"
         shell: CellShell = cls.instance(config=config)
+        shell.plain_cells = PlainCells(shell)
         shell.figures = Figures(shell)
         shell.configurables.append(InlineBackend(parent=shell))
         shell.set_hook("show_in_pager", page.as_hook(page.display_page), 90)
@@ -96,6 +100,15 @@ class CellShell(InteractiveShell):
     def init_display_formatter(self) -> None:
         self.display_formatter = CellFormatter(parent=self)
         self.configurables.append(self.display_formatter)
+
+    def init_history(self) -> None:
+        self.history_manager = CellHistory(shell=self, parent=self)
+        self.configurables.append(self.history_manager)
+
+    def transform_cell(self, raw_cell: str) -> str:
+        plain = self.plain_cells.text_of(raw_cell)
+        transformed: str = super().transform_cell(raw_cell) if plain is None else plain
+        return transformed
 
     def _exiter_default(self) -> ExitAutocall:
         return _Exit(self)

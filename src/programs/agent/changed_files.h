@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <optional>
 #include <string>
 
 namespace cloister::agent {
@@ -22,6 +23,9 @@ struct WalkRequest {
 // after `since`, in order of their paths. Hidden files, caches and installed packages are not
 // listed; neither are names that are not UTF-8, but those are counted. Bounded by limits.h.
 std::string changed_files(const WalkRequest& request);
+
+// The same if there is so little to look at that nobody has to wait for it; else nothing.
+std::optional<std::string> changed_files_of_few(const WalkRequest& request);
 
 timespec file_clock_now();
 
