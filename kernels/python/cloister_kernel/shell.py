@@ -66,6 +66,12 @@ class CellShell(InteractiveShell):
     # pandas asks for this attribute to know that output is not a terminal of 80 columns.
     kernel = None
 
+    # Plain attributes in place of IPython's checked ones: each cell uses them a dozen times.
+    execution_count = 1
+    history_manager: CellHistory
+    last_execution_succeeded = True
+    last_execution_result: ExecutionResult | None = None
+
     channel: Channel
     streams: Streams
     figures: Figures
@@ -90,9 +96,9 @@ class CellShell(InteractiveShell):
     def connect(self, channel: Channel, streams: Streams) -> None:
         self.channel, self.streams = channel, streams
 
-    def send(self, msg_type: str, content: dict[str, Any]) -> None:
+    def send(self, msg_type: str, content: dict[str, Any], *, soon: bool = False) -> None:
         self.streams.flush()
-        self.channel.send(msg_type, content)
+        self.channel.send(msg_type, content, soon=soon)
         self.streams.message_sent()
 
     # --- IPython's extension points ---

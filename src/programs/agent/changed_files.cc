@@ -118,7 +118,8 @@ std::string Walk::answer(int disk_error) {
         text += fmt::format(R"({{"path":{},"size":{},"modified_ms":{}}})", json_quote(found.path),
                             found.size, found.modified_ms);
     }
-    return text + fmt::format(R"(],"left_out":{},"disk_error":{}}})", left_out_, disk_error);
+    return text + fmt::format(R"(],"left_out":{},"disk_error":{}}})", left_out_, disk_error) +
+           kWalkEnd;
 }
 
 int error_of_small_write(const std::string& directory) {

@@ -8,6 +8,8 @@
 
 namespace cloister::agent {
 
+inline constexpr char kWalkEnd = '\n';
+
 // Whether a small write is tried there, too.
 enum class DiskProbe : uint8_t { No, Yes };
 
@@ -21,7 +23,8 @@ struct WalkRequest {
 // `{"artifacts":[{"path","size","modified_ms"},…],"left_out":N,"disk_error":E}`, where E is ENOSPC
 // or EDQUOT if the probe found no room, else 0. Regular files with a change at or
 // after `since`, in order of their paths. Hidden files, caches and installed packages are not
-// listed; neither are names that are not UTF-8, but those are counted. Bounded by limits.h.
+// listed; neither are names that are not UTF-8, but those are counted. Bounded by limits.h. It ends
+// with kWalkEnd, which stands nowhere else.
 std::string changed_files(const WalkRequest& request);
 
 // The same if there is so little to look at that nobody has to wait for it; else nothing.
