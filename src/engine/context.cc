@@ -58,6 +58,12 @@ bool connection_broke(const Error& error) {
     return error.kind == ErrorKind::Unavailable || error.kind == ErrorKind::Cancelled;
 }
 
+// Whether nothing of the run can come or go on its connection any more.
+bool takes_another(const Run& run, const std::shared_ptr<AgentConnection>& agent) {
+    return run.agent_ended_it() && !run.begun_before() && !run.input()->used() &&
+           agent.use_count() == 1;
+}
+
 Error sandbox_gone() {
     return make_error(ErrorKind::Unavailable, "the sandbox of this context is gone");
 }
@@ -152,7 +158,9 @@ Task<void> Context::execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Ru
         done = co_await begin(*sandbox, *run);
     }
     if (done && !run->ended()) done = co_await follow(*run);
-    agent_.reset();
+    if (const auto agent = std::exchange(agent_, nullptr); done && takes_another(*run, agent)) {
+        sandbox->keep(std::move(*agent));
+    }
     guard_at_ = INT64_MAX;
     if (!done) settle(*sandbox, *run, done.error());
     if (narrowed.any()) co_await sandbox->narrowing()->release(run->id());
@@ -200,9 +208,8 @@ Task<Result<void>> Context::go_on_with(Sandbox& sandbox, Run& run) {
     // The warden holds it already, or says that the sandbox uses more by now: the run goes on.
     const Narrowed narrowed = run.spec().narrowed;
     if (narrowed.any()) (void)co_await sandbox.narrowing()->hold(run.id(), narrowed);
-    Result<AgentConnection> agent = co_await AgentConnection::open(sandbox.agent_socket());
-    if (!agent) co_return agent.error();
-    agent_ = std::make_shared<AgentConnection>(std::move(*agent));
+    const Result<void> connected = co_await connect(sandbox);
+    if (!connected) co_return connected;
     const std::shared_ptr<AgentConnection> connection = agent_;
     const auto answer = co_await connection->call({{"op", "run.attach"}, {"run", run.id()}});
     if (!answer && answer.error().kind == ErrorKind::NotFound) {
@@ -325,16 +332,12 @@ Task<Result<void>> Context::remove(std::shared_ptr<Context> self) {
 // replaced once.
 Task<Result<void>> Context::start(Sandbox& sandbox, Run& run) {
     for (int attempt = 0;; ++attempt) {
-        Result<AgentConnection> agent = co_await AgentConnection::open(sandbox.agent_socket());
-        if (!agent) co_return agent.error();
-        agent_ = std::make_shared<AgentConnection>(std::move(*agent));
-        const std::shared_ptr<AgentConnection> connection = agent_;
-        set_guard(run.spec().timeout_ms);
-        run.set_started_as(started_as_);
-        Result<void> sent = co_await connection->send(
-            FrameKind::Json, json::serialize(run_request(id(), forget_, run)));
-        if (!sent) co_return sent;
-        Result<void> begun = co_await first_event(run);
+        const bool kept = sandbox.keeps_connection();
+        Result<void> begun = co_await send(sandbox, run);
+        // An agent of an earlier release closes a connection after its run, and read nothing then.
+        if (!begun && kept && begun.error().kind == ErrorKind::Unavailable) {
+            begun = co_await send(sandbox, run);
+        }
         const bool missing = !begun && begun.error().kind == ErrorKind::NotFound;
         if (!missing || attempt > 0) co_return begun;
         interpreter_ = Interpreter::Lost;
@@ -343,6 +346,29 @@ Task<Result<void>> Context::start(Sandbox& sandbox, Run& run) {
         const Result<void> prepared = co_await prepare(sandbox, run);
         if (!prepared || run.ended()) co_return prepared;
     }
+}
+
+Task<Result<void>> Context::send(Sandbox& sandbox, Run& run) {
+    const Result<void> connected = co_await connect(sandbox);
+    if (!connected) co_return connected;
+    const std::shared_ptr<AgentConnection> connection = agent_;
+    set_guard(run.spec().timeout_ms);
+    run.set_started_as(started_as_);
+    Result<void> sent = co_await connection->send(FrameKind::Json,
+                                                  json::serialize(run_request(id(), forget_, run)));
+    if (!sent) co_return sent;
+    co_return co_await first_event(run);
+}
+
+Task<Result<void>> Context::connect(Sandbox& sandbox) {
+    std::optional<AgentConnection> agent = sandbox.take_kept();
+    if (!agent) {
+        Result<AgentConnection> made = co_await AgentConnection::open(sandbox.agent_socket());
+        if (!made) co_return made.error();
+        agent = std::move(*made);
+    }
+    agent_ = std::make_shared<AgentConnection>(std::move(*agent));
+    co_return Result<void>{};
 }
 
 Task<Result<void>> Context::first_event(Run& run) {

@@ -107,6 +107,8 @@ class Context : public std::enable_shared_from_this<Context> {
     void number_queue();
     Task<Result<void>> start(Sandbox& sandbox, Run& run);
     Task<Result<void>> follow(Run& run);
+    Task<Result<void>> send(Sandbox& sandbox, Run& run);
+    Task<Result<void>> connect(Sandbox& sandbox);
     Task<Result<void>> first_event(Run& run);
     void note_disk(Run& run) const;
     void let_forget(const Sandbox& sandbox, const Run& run);

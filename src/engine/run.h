@@ -94,6 +94,8 @@ class Run : public std::enable_shared_from_this<Run> {
     const Place& place() const { return place_; }
     RunSpec& spec() { return spec_; }
     RunState state() const { return state_; }
+    // Whether the agent said how it ended: then it says no more of this run.
+    bool agent_ended_it() const { return said_end_ms_ != 0; }
     bool ended() const { return state_ == RunState::Ended; }
     int64_t created_ms() const { return created_ms_; }
     bool begun_before() const { return begun_before_; }

@@ -65,6 +65,7 @@ bool Sandbox::busy() const {
 void Sandbox::die(Death death) {
     state_ = SandboxState::Dead;
     if (!death_) death_ = std::move(death);
+    spare_.reset();
     for (const auto& context : contexts_) {
         context->end_queued(death_->reason, death_->message);
     }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "engine/agent.h"
 #include "engine/context.h"
 #include "engine/narrowing.h"
 #include "wire/json.h"
@@ -71,6 +72,12 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     const std::optional<Disk>& disk() const { return disk_; }
     void set_disk(Disk disk) { disk_ = disk; }
 
+    // A connection to the agent is kept for the next run: making one takes longer than a small
+    // cell.
+    void keep(AgentConnection agent) { spare_ = std::move(agent); }
+    bool keeps_connection() const { return spare_.has_value(); }
+    std::optional<AgentConnection> take_kept() { return std::exchange(spare_, std::nullopt); }
+
     // What the last run that ended has listed.
     const std::vector<Artifact>& last_artifacts() const { return last_artifacts_; }
     void set_last_artifacts(std::vector<Artifact> files) { last_artifacts_ = std::move(files); }
@@ -122,6 +129,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     std::function<void(std::shared_ptr<Sandbox>, Death)> lost_;
     SandboxState state_ = SandboxState::Creating;
     std::vector<std::shared_ptr<Context>> contexts_;
+    std::optional<AgentConnection> spare_;
     std::vector<Artifact> last_artifacts_;
     std::optional<Disk> disk_;
     std::optional<Death> death_;

@@ -91,15 +91,18 @@ void Agent::accept_clients() {
         if (!socket.open()) break;
         auto connection = std::make_unique<Connection>(std::move(socket), poller_, requests_);
         Connection& client = *connection;
-        client.on_frame = [this, &client](const HeldMessage& frame) {
-            on_first_frame(client, frame);
-        };
-        client.on_input_end = [&client] { client.finish(); };
+        client.on_free = [this, &client] { await_operation(client); };
+        await_operation(client);
         connections_.push_back(std::move(connection));
     }
     // The rest waits in the listener until there is room: see sweep().
     const bool room = connections_.size() < limits::kAgentConnectionsMax;
     poller_.set_interest(birth_.listener, room ? os::Interest::Read : os::Interest::None);
+}
+
+void Agent::await_operation(Connection& client) {
+    client.on_frame = [this, &client](const HeldMessage& frame) { on_first_frame(client, frame); };
+    client.on_input_end = [&client] { client.finish(); };
 }
 
 void Agent::reap() {

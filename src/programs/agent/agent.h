@@ -68,6 +68,7 @@ class Agent {
 
     Result<void> open();
     void accept_clients();
+    void await_operation(Connection& client);
     void reap();
     int wait_ms() const;
     // Whether any code of ours runs: then the figures in /proc are kept up to date.
