@@ -84,7 +84,7 @@ Result<std::string> language_of(const RunOptions& options, const ProgramWords& p
         const auto found = is_file ? find_language_of(program.program) : std::nullopt;
         return std::string(found.value_or("python"));
     }
-    if (is_language(options.language)) return options.language;
+    if (is_language(options.language) || find_kernelspec(options.language)) return options.language;
     return make_error(ErrorKind::InvalidArgument, fmt::format("there is no language `{}`, only {}",
                                                               options.language, language_names()));
 }

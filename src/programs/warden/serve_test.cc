@@ -284,7 +284,7 @@ TEST_F(WardenTest, SaysWhatItEnforces) {
     const auto hello = receive_as<HelloReply>();
     ASSERT_TRUE(hello);
     EXPECT_EQ(hello->tag, 9u);
-    EXPECT_EQ(hello->base_template.view(), kRevision);
+    EXPECT_EQ(hello->templates[0].view(), kRevision);
     EXPECT_EQ(hello->enforced, 63u) << "memory, pids, cpu, disk, its throughput, cpu weight";
     EXPECT_NE(hello->oom_kill, static_cast<uint32_t>(OomKill::Nobody));
     EXPECT_GT(hello->host_memory, limits::kSandboxMemoryMin);
