@@ -96,7 +96,7 @@ class WardenTest : public testing::Test {
         const pid_t child = ::fork();
         if (child == 0) {
             const auto done = prepare(
-                {.data = data(), .image = image, .runtime = runtime(), .pool_bytes = 4ull << 30});
+                {.data = data(), .images = {image}, .runtime = runtime(), .pool_bytes = 4ull << 30});
             if (!done) log_error(done.error().message);
             ::_exit(done ? 0 : 1);
         }
