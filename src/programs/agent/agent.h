@@ -35,6 +35,12 @@ inline Driver node_driver(const std::string& language) {
             .fifo_directory = "/run/cloister"};
 }
 
+inline Driver java_driver() {
+    return {.argv = {"/opt/cloister/kernels/java/start.sh"},
+            .interrupt = Interrupt::Signal,
+            .fifo_directory = "/run/cloister"};
+}
+
 // The bridge to a kernel of Jupyter; its kernelspec is NAME of `jupyter:NAME`.
 inline Driver jupyter_driver(std::string_view kernelspec) {
     return {.argv = {"/usr/bin/python3", "/opt/cloister/kernels/jupyter/cloister_jupyter",
@@ -55,6 +61,7 @@ struct Settings {
         {"typescript", node_driver("typescript")},
         {"bash", {.argv = {"/opt/cloister/bin/cloister-shell", "/opt/cloister/kernels/bash"}}},
         {"r", jupyter_driver("ir")},
+        {"java", java_driver()},
     };
 };
 
