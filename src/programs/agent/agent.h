@@ -36,7 +36,7 @@ inline Driver node_driver(const std::string& language) {
 }
 
 inline Driver java_driver() {
-    return {.argv = {"/opt/cloister/kernels/java/start.sh"},
+    return {.argv = {"/bin/sh", "/opt/cloister/kernels/java/start.sh"},
             .interrupt = Interrupt::Signal,
             .fifo_directory = "/run/cloister"};
 }
