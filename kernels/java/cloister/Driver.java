@@ -1,5 +1,6 @@
 package cloister;
 
+import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -65,7 +66,7 @@ public final class Driver {
     // --- One run ---
 
     @SuppressWarnings("unchecked")
-    private void run(Map<String, Object> request) throws ReflectiveOperationException {
+    private void run(Map<String, Object> request) throws IOException, ReflectiveOperationException {
         count++;
         isInterrupted = false;
         streams.beginRun((String) request.get("stdin_path"));

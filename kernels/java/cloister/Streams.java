@@ -33,7 +33,7 @@ final class Streams {
         System.setIn(input);
     }
 
-    void beginRun(String stdinPath) {
+    void beginRun(String stdinPath) throws IOException {
         input.open(stdinPath);
         synchronized (order) {
             last = NOTHING;
@@ -41,7 +41,7 @@ final class Streams {
         }
     }
 
-    void endRun() {
+    void endRun() throws IOException {
         System.out.flush();
         System.err.flush();
         input.open(null);
@@ -85,17 +85,12 @@ final class Streams {
 
     /** One object for all runs: code keeps readers on it from one run to the next. */
     private static final class Input extends InputStream {
-        private String path;
-        private InputStream source;
+        private volatile InputStream source;
 
-        synchronized void open(String path) {
-            try {
-                if (source != null) source.close();
-            } catch (IOException error) {
-                // what could not be closed is not read again
-            }
-            this.path = path;
-            source = null;
+        /** At once: when the run is said to be busy, the agent lets go of its own end. */
+        void open(String path) throws IOException {
+            if (source != null) source.close();
+            source = path == null ? null : new FileInputStream(path);
         }
 
         @Override
@@ -116,10 +111,10 @@ final class Streams {
         }
 
         /** Unchecked, because java.util.Scanner takes an IOException for the end of the file. */
-        private synchronized InputStream source() throws IOException {
-            if (path == null) throw new UncheckedIOException(new IOException(NO_STDIN));
-            if (source == null) source = new FileInputStream(path);
-            return source;
+        private InputStream source() {
+            InputStream open = source;
+            if (open == null) throw new UncheckedIOException(NO_STDIN, new IOException("no stdin"));
+            return open;
         }
     }
 }

@@ -122,6 +122,16 @@ class Driver:
             self._kernel.clear_away()
             os.unlink(self._run_file)
 
+    def _asked_exit(self) -> int | None:
+        """The code with which the run asked to end, where the kernel has no word for that."""
+        try:
+            with open(self._run_file + ".exit") as file:
+                code = int(file.read(16)) & 0xFF
+            os.unlink(self._run_file + ".exit")
+        except (OSError, ValueError):
+            return None
+        return code
+
     def _greet(self) -> None:
         """Asks until the kernel answers on both ways: what it says before it knows of a subscriber is lost."""
         heard, info = False, None
@@ -135,6 +145,8 @@ class Driver:
         language = info.get("language_info")
         self._language = language if isinstance(language, dict) else {}
         self._preparation = preparation(str(self._language.get("name", "")))
+        if self._preparation is not None and self._preparation.begin:
+            self._execute(self._preparation.begin, shown=False)
         version = str(self._language.get("version", ""))
         self._channel.send("kernel_info_reply", {"language": str(self._language.get("name", "")), "version": version})
 
@@ -311,12 +323,18 @@ class Driver:
 
     def _reply(self, done: Execution, exits: bool) -> None:
         reply = done.reply or {}
-        good = reply.get("status") == "ok" and not done.failed
         if reply.get("status") == "error" and not done.failed:
             self._tell("error", translate.error(reply))
+        elif self._interrupted and not done.failed:
+            said = "the run was interrupted"
+            self._tell("error", {"ename": "Interrupted", "evalue": said, "traceback": [f"Interrupted: {said}"]})
+            done.failed = True
         for page in translate.pages(reply):
             self._tell(page.msg_type, page.content)
+        good = reply.get("status") == "ok" and not done.failed
         code = 0 if good else 128 + signal.SIGINT if self._interrupted else 1
+        if (asked := self._asked_exit()) is not None and not done.failed:
+            code = asked
         content = {
             "status": "ok" if code == 0 else "error",
             "execution_count": translate.execution_count(reply),

@@ -41,6 +41,9 @@ class Kernel:
         self._sockets = {name: context.socket(kind) for name, kind in _SOCKETS.items()}
         for name, channel in self._sockets.items():
             channel.linger = 0
+            # A kernel asks for input on one socket under the name that it knows from another.
+            if _SOCKETS[name] == zmq.DEALER:
+                channel.identity = self._session.identity
             # Nothing that the kernel says may be dropped: the sandbox's memory is the bound.
             channel.rcvhwm = 0
             if name == "iopub":

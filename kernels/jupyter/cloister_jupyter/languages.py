@@ -12,15 +12,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Preparation:
-    """Code that reads the JSON at the path in CLOISTER_RUN_FILE of the kernel's environment:
-    `cwd` (or null), `env` (names to values), `argv` (or null)."""
+    """`enter` and `leave` read the JSON at the path in CLOISTER_RUN_FILE of the kernel's environment:
+    `cwd` (or null), `env` (names to values), `argv` (or null). `begin` runs once; what it does may write an exit code
+    beside that file, with `.exit` behind its name, and end the run."""
 
     enter: str
     leave: str
+    begin: str = ""
 
 
 # An environment on the search path holds what is to be undone, and `commandArgs` for this run.
 _R = Preparation(
+    # quit() ends the run, not the interpreter. The restart is that by which IRkernel leaves a run that failed.
+    begin="""
+local({
+    scope <- attach(NULL, name = "cloister", warn.conflicts = FALSE)
+    scope$quit <- scope$q <- function(save = "default", status = 0, runLast = TRUE) {
+        writeLines(as.character(as.integer(status)), paste0(Sys.getenv("CLOISTER_RUN_FILE"), ".exit"))
+        invokeRestart("eval_stop")
+    }
+    lockEnvironment(scope, bindings = TRUE)
+})
+""",
     enter="""
 local({
     run <- jsonlite::fromJSON(Sys.getenv("CLOISTER_RUN_FILE"), simplifyVector = FALSE)

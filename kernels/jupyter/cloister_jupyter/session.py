@@ -30,6 +30,11 @@ class Session:
         self._key = key.encode()
         self._id = uuid.uuid4().hex
 
+    @property
+    def identity(self) -> bytes:
+        """The name of its sockets."""
+        return self._id.encode()
+
     def frames(
         self, msg_type: str, content: dict[str, Any], parent: dict[str, Any] | None = None
     ) -> tuple[str, list[bytes]]:
