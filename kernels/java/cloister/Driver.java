@@ -1,6 +1,7 @@
 package cloister;
 
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -97,6 +98,7 @@ public final class Driver {
         setArguments(request);
         String cell = file == null ? "cell " + count : file;
         Snippet last = null;
+        undefined.clear();
         for (Cell.Part part : Cell.parts(shell.sourceCodeAnalysis(), (String) request.get("code"))) {
             List<SnippetEvent> events = shell.eval(part.source());
             for (SnippetEvent event : events) faults.remember(event.snippet(), cell, part.linesBefore());
@@ -107,12 +109,17 @@ public final class Driver {
                 if (event.causeSnippet() == null) shown = event;
             }
         }
+        for (Snippet snippet : undefined) {
+            if (shell.status(snippet) != Status.RECOVERABLE_NOT_DEFINED) continue; // what it needs came behind it
+            return fail(Faults.plain("UnresolvedReference", missing(snippet)));
+        }
         if (file != null && last instanceof TypeDeclSnippet type) return callMain(type, cell);
         showResult();
         return 0;
     }
 
     private SnippetEvent shown; // of the last part of the run's code
+    private final List<Snippet> undefined = new ArrayList<>(); // declarations of the run that need others
 
     /** The exit code if the run ends here; -1 if it goes on. */
     private int judge(SnippetEvent event, Cell.Part part, String cell) {
@@ -123,9 +130,7 @@ public final class Driver {
             return fail(faults.refused(diags, part.source(), cell, part.linesBefore()));
         }
         if (event.exception() != null) return fail(faults.thrown(event.exception(), missing(event.snippet())));
-        if (event.status() == Status.RECOVERABLE_NOT_DEFINED && event.causeSnippet() == null) {
-            return fail(Faults.plain("UnresolvedReference", missing(event.snippet())));
-        }
+        if (event.status() == Status.RECOVERABLE_NOT_DEFINED) undefined.add(event.snippet());
         return -1;
     }
 

@@ -38,7 +38,7 @@ final class Faults {
         String first = null;
         for (Diag diag : diags) {
             if (!diag.isError()) continue;
-            String message = diag.getMessage(Locale.ENGLISH);
+            String message = diag.getMessage(Locale.ENGLISH).replaceAll("\\n *location: class *(\\n|$)", "$1");
             if (first == null) first = message.lines().findFirst().orElse("");
             int at = (int) Math.max(0, Math.min(diag.getStartPosition(), source.length()));
             int line = 1 + linesBefore + (int) source.substring(0, at).chars().filter(c -> c == '\n').count();
