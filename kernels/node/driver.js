@@ -114,9 +114,10 @@ class Driver {
         // From now on, an event loop with nothing to wait for is noticed.
         if (!this.#wasCutOff) this.#channel.letGo();
         if (run.isProgram) run.waitsBefore = process.getActiveResourcesInfo().length;
-        const source = translate(code, !run.isProgram);
+        const source = translate(code, !run.isProgram, run.clashes);
         this.#evaluator.evaluate(source, run.name, (outcome) => {
-            this.#onOutcome(run, outcome, source).catch((error) => this.#giveUp(run, error));
+            if (this.#run === run && run.meetsClash(outcome)) this.#evaluate(run, code);
+            else this.#onOutcome(run, outcome, source).catch((error) => this.#giveUp(run, error));
         });
     }
 

@@ -2,10 +2,11 @@
 "use strict";
 
 const path = require("node:path");
-const { Object, process } = globalThis;
+const { Map, Object, SyntaxError, globalThis: all, process } = globalThis;
 
 // The code of a cell belongs to a file of that name in the working directory, which does not exist.
 const CELL = "<cell>";
+const CLASH = /^Identifier '(.+)' has already been declared$/u;
 
 class Request {
     #env;
@@ -14,6 +15,9 @@ class Request {
     #argv;
     #cwd;
     #formerEnv = {};
+
+    // Names that earlier cells have declared, and the word that may declare them anew.
+    clashes = new Map();
 
     // How far it has come: see Driver.
     exitCode;
@@ -32,6 +36,18 @@ class Request {
         this.#env = content.env ?? {};
         this.#cwd = content.cwd;
         this.#stdinPath = content.stdin_path;
+    }
+
+    // Whether nothing of the code has run, because it declares a name which an earlier cell declared in a way that
+    // V8 does not let it: then it may be tried again. An error that the code itself throws has a stack.
+    meetsClash(outcome) {
+        const { details, thrown } = outcome ?? {};
+        if (this.isProgram || details === undefined || details.stackTrace !== undefined) return false;
+        if (details.lineNumber !== 0 || details.columnNumber !== 0 || !(thrown instanceof SyntaxError)) return false;
+        const name = CLASH.exec(thrown.message)?.[1];
+        if (name === undefined || this.clashes.has(name)) return false;
+        this.clashes.set(name, Object.hasOwn(all, name) ? "var" : "let");
+        return true;
     }
 
     enter(streams, modules) {
