@@ -43,15 +43,82 @@ class _OrderedFile(io.FileIO):
 
 class _LiveText(io.TextIOWrapper):
     _shown = 0.0
+    _bytes: _LiveBytes | None = None
+    holds_text = False  # some may not have reached the bytes' buffer
 
     def write(self, text: str, /) -> int:
         written = super().write(text)
         if text[-1:] != "\n":
-            now = time.monotonic()
-            if now - self._shown > _PARTIAL_LINE_S:
-                self._shown = now
-                self.flush()
+            self.holds_text = not self.show_now_and_then()
         return written
+
+    def show_now_and_then(self) -> bool:
+        now = time.monotonic()
+        if now - self._shown <= _PARTIAL_LINE_S:
+            return False
+        self._shown = now
+        self.flush()
+        return True
+
+    @property
+    def buffer(self) -> _LiveBytes:  # type: ignore[override]
+        """What user code writes bytes to; text takes the shorter way."""
+        if self._bytes is None:
+            self._bytes = _LiveBytes(self, super().buffer)
+        return self._bytes
+
+
+class _LiveBytes(io.BufferedIOBase):
+    """sys.stdout.buffer: in its order among the text, and shown as soon as that."""
+
+    def __init__(self, text: _LiveText, buffered: Any) -> None:
+        self._text = text
+        self._buffered = buffered
+
+    def write(self, data: Any, /) -> int:
+        if self._text.holds_text:
+            self._text.flush()
+            self._text.holds_text = False
+        written = self._buffered.write(data)
+        if bytes(memoryview(data).cast("B")[-1:]) == b"\n":
+            self._buffered.flush()
+        else:
+            self._text.show_now_and_then()
+        return written
+
+    def flush(self) -> None:
+        self._text.flush()
+
+    def close(self) -> None:
+        self._text.close()
+
+    def detach(self) -> Any:
+        return self._buffered.detach()
+
+    def fileno(self) -> int:
+        return self._buffered.fileno()
+
+    def isatty(self) -> bool:
+        return self._buffered.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+    @property
+    def closed(self) -> bool:
+        return self._buffered.closed
+
+    @property
+    def raw(self) -> Any:
+        return self._buffered.raw
+
+    @property
+    def name(self) -> Any:
+        return self._buffered.name
+
+    @property
+    def mode(self) -> Any:
+        return self._buffered.mode
 
 
 def _install_print() -> None:
