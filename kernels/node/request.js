@@ -2,7 +2,7 @@
 "use strict";
 
 const path = require("node:path");
-const { Map, Object, SyntaxError, globalThis: all, process } = globalThis;
+const { Map, Object, SyntaxError, process } = globalThis;
 
 // The code of a cell belongs to a file of that name in the working directory, which does not exist.
 const CELL = "<cell>";
@@ -38,16 +38,11 @@ class Request {
         this.#stdinPath = content.stdin_path;
     }
 
-    // Whether nothing of the code has run, because it declares a name which an earlier cell declared in a way that
-    // V8 does not let it: then it may be tried again. An error that the code itself throws has a stack.
-    meetsClash(outcome) {
-        const { details, thrown } = outcome ?? {};
-        if (this.isProgram || details === undefined || details.stackTrace !== undefined) return false;
-        if (details.lineNumber !== 0 || details.columnNumber !== 0 || !(thrown instanceof SyntaxError)) return false;
+    // The name that V8 would not let a cell declare, as it may have been declared before.
+    nameOfClash({ thrown } = {}) {
+        if (this.isProgram || !(thrown instanceof SyntaxError)) return undefined;
         const name = CLASH.exec(thrown.message)?.[1];
-        if (name === undefined || this.clashes.has(name)) return false;
-        this.clashes.set(name, Object.hasOwn(all, name) ? "var" : "let");
-        return true;
+        return this.clashes.has(name) ? undefined : name;
     }
 
     enter(streams, modules) {

@@ -272,9 +272,10 @@ def test_version(cli: Cli) -> None:
 BAR = "import sys, time\nfor i in range(4):\n    sys.stderr.write(f'\\r{i * 25:3}%|{chr(0x2588) * i:4}|'); sys.stderr.flush(); time.sleep(0.05)\n"
 
 
-def test_a_progress_bar_arrives_as_it_was_written(cli: Cli) -> None:
-    done = cli("run", "--quiet", "-c", BAR)
-    assert done.stderr.encode() == "".join(f"\r{i * 25:3}%|{chr(0x2588) * i:4}|" for i in range(4)).encode()
+def test_a_progress_bar_arrives_as_it_was_written(server: Service, tmp_path: Path) -> None:
+    command = [server.build.program("cloister"), "run", "--quiet", "-c", BAR]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path, env=server.environment(), timeout=60)
+    assert done.stderr == "".join(f"\r{i * 25:3}%|{chr(0x2588) * i:4}|" for i in range(4)).encode()
 
 
 def test_on_a_terminal_nothing_is_written_behind_an_open_bar(server: Service, tmp_path: Path) -> None:

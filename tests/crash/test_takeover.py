@@ -214,6 +214,7 @@ def test_the_whole_output_is_there_after_a_crash(service: Service, http: httpx.C
     code = "import sys, os\nos.write(1, bytes(range(256)) * 8192)\nprint('told', file=sys.stderr)"
     done = http.post(f"/v1/sandboxes/{box['id']}/runs", json={"code": code}).json()
     going = begin(http, box["id"], f"import sys\nsys.stdout.write('x' * 3_000_000 + 'begun'); sys.stdout.flush()\n{UNTIL_TOLD}")
+    wait_until(lambda: record(http, going)["state"] == "running", 60, "the second run has begun")
     wait_until(lambda: b"begun" in output_of(http, going, "stdout"), 60, "the second run has written")
     service.kill("cloisterd")
     wanted = bytes(range(256)) * 8192
