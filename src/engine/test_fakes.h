@@ -484,7 +484,8 @@ class Bench {
         warden_ = FakeWarden::start(data_.path());
         engine_ = *Engine::create(data_.path());
         engine_->start();
-        while (!engine_->warden().built_in_template("base")) co_await sleep_for(std::chrono::milliseconds(1));
+        while (!engine_->warden().built_in_template("base"))
+            co_await sleep_for(std::chrono::milliseconds(1));
     }
     Task<void> stop() {
         co_await engine_->shut_down();

@@ -247,9 +247,10 @@ Result<warden::Id> WardenClient::built_in_template(std::string_view name) const 
     if (revision != warden::Id()) return revision;
     return invalid_field(
         "template",
-        fmt::format("the image of the template `{}` is not built on this host: run `{}` there, then "
-                    "start the service anew (`sudo ./dev stop`, and the next run does)",
-                    kBuiltInTemplates[place].name, kBuiltInTemplates[place].build));
+        fmt::format(
+            "the image of the template `{}` is not built on this host: run `{}` there, then "
+            "start the service anew (`sudo ./dev stop`, and the next run does)",
+            kBuiltInTemplates[place].name, kBuiltInTemplates[place].build));
 }
 
 }  // namespace cloister::engine

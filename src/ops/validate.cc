@@ -84,7 +84,7 @@ Result<void> check_run(const engine::RunSpec& spec) {
 }
 
 Result<void> check_language_in(const engine::SandboxSpec& sandbox, std::string_view language) {
-    if (language.empty()) return {};              // that of the context, or what every template has
+    if (language.empty()) return {};           // that of the context, or what every template has
     if (find_kernelspec(language)) return {};  // which are installed, the sandbox knows
     const size_t own = TRY(get_built_in_template(sandbox.template_name));
     if (has_language(kBuiltInTemplates[own], language)) return {};

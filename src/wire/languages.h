@@ -1,6 +1,6 @@
-// Languages: the interpreters of the built-in templates (templates.h says which has which), under the
-// names that all our programs use, and the files that they are for. Beside them, `jupyter:NAME` is
-// the language of any Jupyter kernel that a template has installed.
+// Languages: the interpreters of the built-in templates (templates.h says which has which), under
+// the names that all our programs use, and the files that they are for. Beside them, `jupyter:NAME`
+// is the language of any Jupyter kernel that a template has installed.
 #pragma once
 
 #include <algorithm>

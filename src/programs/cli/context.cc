@@ -156,8 +156,7 @@ void add_create_options(CLI::App& verb, ContextOptions& options) {
 Result<ContextName> parse_context_name(std::string_view text) {
     const size_t slash = text.find('/');
     const std::string_view sandbox = text.substr(0, slash);
-    const std::string_view context =
-        slash == std::string_view::npos ? "" : text.substr(slash + 1);
+    const std::string_view context = slash == std::string_view::npos ? "" : text.substr(slash + 1);
     if (is_id(sandbox) && is_id(context))
         return ContextName{.sandbox = std::string(sandbox), .context = std::string(context)};
     return make_error(ErrorKind::InvalidArgument,

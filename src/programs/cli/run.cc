@@ -44,17 +44,17 @@ struct RunOptions {
 // What the options say, checked, before anything is started.
 struct RunPlan {
     json::object sandbox, run;
-    std::string script;  // uploaded under this name, or empty
-    std::string name;    // of the directory below cloister-out
+    std::string script;                  // uploaded under this name, or empty
+    std::string name;                    // of the directory below cloister-out
     std::optional<ContextName> context;  // where it runs; none: in a sandbox of its own
     std::vector<FileArgument> files;
     bool sends_stdin = false;
 };
 
 void add_options(CLI::App& app, RunOptions& options) {
-    CLI::Option* language = app.add_option(
-        "--language", options.language,
-        fmt::format("{} (default: as the file's name ends)", language_names()));
+    CLI::Option* language =
+        app.add_option("--language", options.language,
+                       fmt::format("{} (default: as the file's name ends)", language_names()));
     app.add_option("--timeout", options.timeout, "seconds, or 500ms, 2s, 5m (default 300)");
     app.add_option("--cpu-time", options.cpu_time, "CPU time, as --timeout (default: no limit)");
     app.add_option("--pids", options.pids, "processes and threads (default 512)")
@@ -209,9 +209,7 @@ class Sandbox {
         return Sandbox(api, std::string(id->as_string()));
     }
     Sandbox(Sandbox&& other) noexcept
-        : api_(std::move(other.api_)),
-          id_(std::exchange(other.id_, {})),
-          keeps_(other.keeps_) {}
+        : api_(std::move(other.api_)), id_(std::exchange(other.id_, {})), keeps_(other.keeps_) {}
     Sandbox& operator=(Sandbox&&) = delete;
     ~Sandbox() {
         if (!id_.empty() && !keeps_)

@@ -279,8 +279,12 @@ void end_orphans(const std::string& data) {
 
 Result<void> prepare(const ServePlan& plan) {
     const SupervisorSettings& settings = plan.settings;
-    std::vector<std::string> command{settings.programs + "/cloister-warden", "prepare",
-                                     "--data", settings.data, "--runtime", settings.runtime};
+    std::vector<std::string> command{settings.programs + "/cloister-warden",
+                                     "prepare",
+                                     "--data",
+                                     settings.data,
+                                     "--runtime",
+                                     settings.runtime};
     for (const std::string& image : plan.images) command.insert(command.end(), {"--image", image});
     if (os::run_program(command)) return {};
     return make_error(ErrorKind::FailedPrecondition,

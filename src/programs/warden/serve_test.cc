@@ -95,8 +95,10 @@ class WardenTest : public testing::Test {
             {"tar", "--create", "--zstd", "--file", image, "--directory", root() + "/image", "."}));
         const pid_t child = ::fork();
         if (child == 0) {
-            const auto done = prepare(
-                {.data = data(), .images = {image}, .runtime = runtime(), .pool_bytes = 4ull << 30});
+            const auto done = prepare({.data = data(),
+                                       .images = {image},
+                                       .runtime = runtime(),
+                                       .pool_bytes = 4ull << 30});
             if (!done) log_error(done.error().message);
             ::_exit(done ? 0 : 1);
         }
