@@ -53,7 +53,7 @@ std::string record_text(const Run& run) {
 }  // namespace
 
 Result<std::shared_ptr<Run>> Runs::start(const std::shared_ptr<Sandbox>& sandbox, RunSpec spec) {
-    std::string id = run_id_for(sandbox->project(), sandbox->id(), spec.idempotency_key);
+    std::string id = run_id_for(sandbox->project(), sandbox->id(), spec.idempotency_key, spec.code);
     if (!spec.idempotency_key.empty()) {
         if (auto known = TRY(find_again(*sandbox, id, spec))) return known;
     }
@@ -76,17 +76,12 @@ Result<std::shared_ptr<Run>> Runs::start(const std::shared_ptr<Sandbox>& sandbox
 
 Result<std::shared_ptr<Run>> Runs::find_again(const Sandbox& sandbox, const std::string& id,
                                               const RunSpec& spec) const {
-    if (auto known = find(sandbox.project(), id)) {
-        if (known->spec().code == spec.code) return known;
-        return invalid_field("idempotency_key",
-                             "the run with this `idempotency_key` has other code: a new run needs "
-                             "a key of its own");
-    }
+    if (auto known = find(sandbox.project(), id)) return known;
     if (!TRY(store_->find_run(sandbox.project(), id))) return std::shared_ptr<Run>();
     return make_error(ErrorKind::AlreadyExists,
-                      fmt::format("the run with this `idempotency_key` has ended: GET /v1/runs/{} "
-                                  "answers its record",
-                                  id));
+                      fmt::format("the run with the `idempotency_key` `{}` has ended: GET "
+                                  "/v1/runs/{} answers its record",
+                                  spec.idempotency_key, id));
 }
 
 std::shared_ptr<Run> Runs::enter(std::shared_ptr<Run> run) {

@@ -47,7 +47,7 @@ def test_bytes_keep_their_order_among_text(events: Events) -> None:
         "import sys, time\n"
         "sys.stdout.write('a'); sys.stdout.buffer.write(b'b'); sys.stdout.write('c'); sys.stdout.buffer.write(b'd\\n'); print('e')\n"
         "sys.stderr.buffer.write(b'error\\n'); sys.stdout.buffer.write(b'f'); print('g', file=sys.stderr); print('h')\n"
-        "sys.stdout.buffer.write(b'live'); time.sleep(1.2); sys.stdout.buffer.write(b'later')"
+        "time.sleep(0.1); sys.stdout.buffer.write(b'live'); time.sleep(1.2); sys.stdout.buffer.write(b'later')"
     )
     joined: list[tuple[str, str]] = []
     written = [(event.type, event.data["text"]) for event in events(code) if event.type in ("stdout", "stderr")]
