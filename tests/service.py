@@ -35,17 +35,19 @@ SANITIZER_REPORT = re.compile(r"ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|runtim
 
 @dataclasses.dataclass(frozen=True)
 class Build:
-    """What is under test: a directory of programs, and a base image."""
+    """What is under test: a directory of programs, a base image, and layers on it."""
 
     bin: Path
     image: Path
+    layers: tuple[Path, ...] = ()
 
     @classmethod
     def from_environment(cls) -> Build:
         missing = [name for name in ("CLOISTER_BIN", "CLOISTER_IMAGE") if name not in os.environ]
         if missing:
             raise RuntimeError(f"{' and '.join(missing)} must be set; `./dev test api` does it")
-        return cls(Path(os.environ["CLOISTER_BIN"]), Path(os.environ["CLOISTER_IMAGE"]))
+        image, *layers = (Path(path) for path in os.environ["CLOISTER_IMAGE"].split(":"))
+        return cls(Path(os.environ["CLOISTER_BIN"]), image, tuple(layers))
 
     @property
     def runtime(self) -> Path:
@@ -119,6 +121,7 @@ class Service:
 
     def __init__(self, build: Build, parent: str = "/tmp") -> None:
         self.build = build
+        self.images = [build.image]
         self.failpoint = ""  # where a program dies, once (src/base/failpoint.h)
         self.asan_options = ""
         self.require_limits: list[str] = []
@@ -236,7 +239,7 @@ class Service:
             self.build.program("cloister-warden"),
             "prepare",
             *("--data", str(self.data)),
-            *("--image", str(self.build.image)),
+            *(f"--image={image}" for image in self.images),
             *("--runtime", str(self.build.runtime)),
             *("--pool-bytes", str(POOL_BYTES)),
         ]
@@ -250,7 +253,7 @@ class Service:
             *("--data", str(self.data)),
             *("--listen", self.url.removeprefix("http://")),
             *("--user", str(SERVER_UID)),
-            *("--image", str(self.build.image)),
+            *(f"--image={image}" for image in self.images),
             *("--runtime", str(self.build.runtime)),
             "--print-key",
         ]

@@ -67,6 +67,8 @@ struct RunSpec {
     int64_t cpu_time_ms = 0;                       // 0: no limit
     Narrowed narrowed;
     bool metrics = false;  // an event each second of what the run uses
+    // Of its request, not of its row: there the id tells it (run_id.h).
+    std::string idempotency_key;
 };
 
 enum class RunState { Queued, Running, Ended };

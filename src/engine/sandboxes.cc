@@ -93,10 +93,7 @@ Sandboxes::Sandboxes(std::string data, std::shared_ptr<store::Store> store,
     : data_(std::move(data)), store_(std::move(store)), warden_(std::move(warden)) {}
 
 Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSpec spec) {
-    if (spec.template_name != "base") {
-        return invalid_field("template", fmt::format("no template `{}`: this service has `base`",
-                                                     spec.template_name));
-    }
+    spec.template_name = kBuiltInTemplates[TRY(get_built_in_template(spec.template_name))].name;
     if (live_.size() >= limits::kSandboxesMax) {
         return make_error(
             ErrorKind::ResourceExhausted,
@@ -138,16 +135,17 @@ Result<std::vector<std::shared_ptr<Sandbox>>> Sandboxes::load() {
 
 Result<warden::JailPlan> Sandboxes::plan_of(const Sandbox& sandbox) const {
     const SandboxSpec& spec = sandbox.spec();
-    return warden::JailPlan{.sandbox = TRY(warden::Id::from(sandbox.id())),
-                            .project = TRY(warden::Id::from(sandbox.project())),
-                            .template_revision = TRY(warden_->base_template()),
-                            .cpu = static_cast<uint32_t>(spec.cpu),
-                            .memory_max = spec.memory_mb * limits::kMiB,
-                            .disk_max = spec.disk_mb * limits::kMiB,
-                            .disk_bytes_per_second = limits::kSandboxDiskBytesPerSecond,
-                            .disk_iops = limits::kSandboxDiskIops,
-                            .pids_max = limits::kSandboxPidsDefault,
-                            .root_allowed = 1};
+    return warden::JailPlan{
+        .sandbox = TRY(warden::Id::from(sandbox.id())),
+        .project = TRY(warden::Id::from(sandbox.project())),
+        .template_revision = TRY(warden_->built_in_template(spec.template_name)),
+        .cpu = static_cast<uint32_t>(spec.cpu),
+        .memory_max = spec.memory_mb * limits::kMiB,
+        .disk_max = spec.disk_mb * limits::kMiB,
+        .disk_bytes_per_second = limits::kSandboxDiskBytesPerSecond,
+        .disk_iops = limits::kSandboxDiskIops,
+        .pids_max = limits::kSandboxPidsDefault,
+        .root_allowed = 1};
 }
 
 Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::create(std::string project, SandboxSpec spec) {

@@ -403,7 +403,7 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
     std::vector<warden::Reply> answer(const warden::Request& request) {
         if (const auto* hello = std::get_if<warden::HelloRequest>(&request)) {
             return {warden::HelloReply{.tag = hello->tag,
-                                       .base_template = *warden::Id::from(std::string(20, 'b')),
+                                       .templates = {*warden::Id::from(std::string(20, 'b'))},
                                        .cgroup_mode = 1,
                                        .enforced = 15,
                                        .host_cpus = 2,
@@ -484,7 +484,8 @@ class Bench {
         warden_ = FakeWarden::start(data_.path());
         engine_ = *Engine::create(data_.path());
         engine_->start();
-        while (!engine_->warden().base_template()) co_await sleep_for(std::chrono::milliseconds(1));
+        while (!engine_->warden().built_in_template("base"))
+            co_await sleep_for(std::chrono::milliseconds(1));
     }
     Task<void> stop() {
         co_await engine_->shut_down();

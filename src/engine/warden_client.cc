@@ -1,5 +1,7 @@
 #include "engine/warden_client.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -177,7 +179,7 @@ Task<Result<warden::HelloReply>> WardenClient::hello() {
     const warden::HelloRequest request{.tag = tag};
     const auto facts =
         co_await ask_for<warden::HelloReply>(tag, warden::encode(warden::Request(request)));
-    if (facts) base_template_ = facts->base_template;
+    if (facts) templates_ = facts->templates;
     co_return facts;
 }
 
@@ -238,9 +240,17 @@ Task<Result<void>> WardenClient::narrow(std::string sandbox, uint64_t memory_max
     co_return Result<void>{};
 }
 
-Result<warden::Id> WardenClient::base_template() const {
-    if (!base_template_) return not_there();
-    return *base_template_;
+Result<warden::Id> WardenClient::built_in_template(std::string_view name) const {
+    if (!templates_) return not_there();
+    const size_t place = TRY(get_built_in_template(name));
+    const warden::Id& revision = (*templates_)[place];
+    if (revision != warden::Id()) return revision;
+    return invalid_field(
+        "template",
+        fmt::format(
+            "the image of the template `{}` is not built on this host: run `{}` there, then "
+            "start the service anew (`sudo ./dev stop`, and the next run does)",
+            kBuiltInTemplates[place].name, kBuiltInTemplates[place].build));
 }
 
 }  // namespace cloister::engine

@@ -49,8 +49,9 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     Task<Result<warden::PoolReply>> pool();
     // 0 puts the limit of the plan back.
     Task<Result<void>> narrow(std::string sandbox, uint64_t memory_max, uint32_t pids_max);
-    // The revision of the built-in `base`, from the newest hello; Unavailable before the first one.
-    Result<warden::Id> base_template() const;
+    // The revision of a built-in template, from the newest hello; Unavailable before the first one,
+    // InvalidArgument if its image was not built on this host.
+    Result<warden::Id> built_in_template(std::string_view name) const;
 
   private:
     struct Pending {
@@ -84,7 +85,7 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     bool stopped_ = false;
     uint64_t last_tag_ = 0;
     std::map<uint64_t, std::shared_ptr<Pending>> pending_;
-    std::optional<warden::Id> base_template_;
+    std::optional<decltype(warden::HelloReply::templates)> templates_;
 };
 
 }  // namespace cloister::engine

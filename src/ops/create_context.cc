@@ -25,6 +25,8 @@ Task<Result<std::shared_ptr<engine::Context>>> create_context(engine::Engine& en
     if (!good) co_return std::move(good).error();
     const auto sandbox = engine.sandboxes().find_running(caller.project, input.sandbox_id);
     if (!sandbox) co_return sandbox.error();
+    good = check_language_in((*sandbox)->spec(), input.spec.language);
+    if (!good) co_return std::move(good).error();
     input.spec.cwd = absolute(input.spec.cwd);
     const auto context = engine.contexts().create(**sandbox, std::move(input.spec));
     if (!context) co_return context.error();

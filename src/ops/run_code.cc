@@ -12,6 +12,7 @@ Result<std::shared_ptr<engine::Run>> run_code(engine::Engine& engine,
     TRY_OK(check_id("sandbox", input.sandbox_id));
     TRY_OK(check_run(input.spec));
     const auto sandbox = TRY(engine.sandboxes().find_running(caller.project, input.sandbox_id));
+    TRY_OK(check_language_in(sandbox->spec(), input.spec.language));
     TRY_OK(check_narrowed(input.spec, sandbox->spec()));
     return engine.runs().start(sandbox, std::move(input.spec));
 }

@@ -24,6 +24,8 @@ std::string absolute(std::string_view path);
 // An agent's error about a file, with the path as the field at fault where another path would help.
 Error of_path(Error error);
 Result<void> check_run(const engine::RunSpec& spec);
+// The template of the sandbox must have the language; an empty one is that of a context.
+Result<void> check_language_in(const engine::SandboxSpec& sandbox, std::string_view language);
 // A run may only narrow the limits of its sandbox.
 Result<void> check_narrowed(const engine::RunSpec& run, const engine::SandboxSpec& sandbox);
 

@@ -18,10 +18,11 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "wire/templates.h"
 
 namespace cloister::warden {
 
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 
 // An id of base/ids.h, fixed in size.
 struct Id {
@@ -115,14 +116,13 @@ enum class OomKill : uint32_t { Nobody = 0, Kernel = 1, Watcher = 2 };
 
 struct HelloReply {
     uint64_t tag = 0;
-    Id base_template;  // the revision of the built-in `base`
+    std::array<Id, kBuiltInTemplates.size()> templates;  // their revisions; zeros: not there
     uint32_t cgroup_mode = 0;
     uint32_t enforced = 0;     // bits of Limit
     uint32_t oom_kill = 0;     // OomKill
     uint32_t landlock = 0;     // the kernel's ABI of it; scopes come with 6
     uint32_t quick_moves = 0;  // 1: moves between cgroups are quick (favordynmods)
     uint32_t host_cpus = 0;
-    uint32_t reserved = 0;
     uint64_t host_memory = 0;  // bytes
     uint64_t pool_bytes = 0;   // size of the pool
     uint64_t pool_free = 0;

@@ -13,6 +13,7 @@ namespace cloister::rest {
 namespace {
 
 constexpr size_t kWordMax = 64;
+constexpr size_t kKeyMax = 255;  // of an idempotency key
 
 int64_t in_mb(uint64_t bytes) {
     return static_cast<int64_t>(bytes / limits::kMiB);
@@ -191,6 +192,7 @@ Result<RunBody> decode_run(std::string_view body) {
     FieldReader in(object, "");
     RunBody out = TRY(read_run(in));
     out.spec.context_id = in.optional_string("context_id", kWordMax).value_or("");
+    out.spec.idempotency_key = in.optional_string("idempotency_key", kKeyMax).value_or("");
     TRY_OK(in.finish());
     return out;
 }

@@ -63,9 +63,15 @@ json::object context_json(const engine::Context& context) {
 }
 
 json::object run_json(json::object record) {
+    const std::string id(record.at("id").as_string());
+    // Where all is that the answer has only head and tail of.
+    for (const char* name : {"stdout", "stderr"}) {
+        json::value* output = record.if_contains(name);
+        if (output != nullptr && output->at("omitted_bytes").to_number<uint64_t>() > 0)
+            output->as_object()["url"] = fmt::format("/v1/runs/{}/output?stream={}", id, name);
+    }
     json::value* artifacts = record.if_contains("artifacts");
     if (artifacts == nullptr) return record;
-    const std::string id(record.at("id").as_string());
     size_t index = 0;
     for (json::value& artifact : artifacts->as_array()) {
         artifact.as_object()["url"] = fmt::format("/v1/runs/{}/artifacts/{}", id, index++);

@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "os/process.h"
 #include "programs/agent/answers.h"
+#include "wire/languages.h"
 
 namespace cloister::agent {
 namespace {
@@ -201,12 +202,15 @@ void Agent::handle(Connection& client, const PrepareContext& op) {
     if (!prepared) answer(client, prepared);
 }
 
+Result<Driver> Agent::driver_of(const std::string& language) const {
+    if (const auto kernelspec = find_kernelspec(language)) return jupyter_driver(*kernelspec);
+    const auto driver = settings_.drivers.find(language);
+    if (driver != settings_.drivers.end()) return driver->second;
+    return invalid_field("language", fmt::format("there is no interpreter for `{}`", language));
+}
+
 Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
-    const auto driver = settings_.drivers.find(op.language);
-    if (driver == settings_.drivers.end()) {
-        return invalid_field("language",
-                             fmt::format("there is no interpreter for `{}`", op.language));
-    }
+    const Driver driver = TRY(driver_of(op.language));
     if (Context* existing = find(op.context)) {
         if (existing->start_deadline_ms != 0) {
             await_start(*existing, client);
@@ -218,7 +222,7 @@ Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
         }
         existing->deleted = true;  // its last run still has to end
     }
-    return start_kernel(client, op, driver->second);
+    return start_kernel(client, op, driver);
 }
 
 Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,

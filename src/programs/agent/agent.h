@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "programs/agent/birth_record.h"
@@ -34,6 +35,20 @@ inline Driver node_driver(const std::string& language) {
             .fifo_directory = "/run/cloister"};
 }
 
+inline Driver java_driver() {
+    return {.argv = {"/bin/sh", "/opt/cloister/kernels/java/start.sh"},
+            .interrupt = Interrupt::Signal,
+            .fifo_directory = "/run/cloister"};
+}
+
+// The bridge to a kernel of Jupyter; its kernelspec is NAME of `jupyter:NAME`.
+inline Driver jupyter_driver(std::string_view kernelspec) {
+    return {.argv = {"/usr/bin/python3", "/opt/cloister/kernels/jupyter/cloister_jupyter",
+                     std::string(kernelspec)},
+            .interrupt = Interrupt::Signal,
+            .fifo_directory = {}};
+}
+
 struct Settings {
     std::string home{kUserHome};
     std::string root_socket{kRootSocket};
@@ -45,6 +60,8 @@ struct Settings {
         {"javascript", node_driver("javascript")},
         {"typescript", node_driver("typescript")},
         {"bash", {.argv = {"/opt/cloister/bin/cloister-shell", "/opt/cloister/kernels/bash"}}},
+        {"r", jupyter_driver("ir")},
+        {"java", java_driver()},
     };
 };
 
@@ -76,6 +93,7 @@ class Agent {
     void tick();
     void sweep();
     Context* find(std::string_view id);
+    Result<Driver> driver_of(const std::string& language) const;
 
     void on_first_frame(Connection& client, const HeldMessage& frame);
     void answer(Connection& client, const Result<void>& result);

@@ -49,7 +49,7 @@ std::string optional_path(FieldReader& in, std::string_view name, const std::str
 PrepareContext prepare_context(FieldReader& in, const std::string& home) {
     PrepareContext op;
     op.context = id_field(in, "context");
-    op.language = in.required_string("language", 32);
+    op.language = in.required_string("language", limits::kLanguageMax);
     op.cwd = optional_path(in, "cwd", home, home);
     op.env = env_field(in);
     return op;

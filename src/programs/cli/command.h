@@ -22,6 +22,7 @@ int doctor_command(const Words& words);
 int stop_command(const Words& words);
 int df_command(const Words& words);
 int pool_command(const Words& words);
+int context_command(const Words& words);
 int key_command(const Words& words);
 int version_command(const Words& words);
 

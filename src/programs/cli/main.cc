@@ -16,8 +16,9 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 9> kVerbs{{
+constexpr std::array<Verb, 10> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
+    {"context", "make, list, restart and delete live interpreters", context_command},
     {"serve", "run the service on this machine (root)", serve_command},
     {"status", "what is running", status_command},
     {"doctor", "what isolation and limits are in force, and why not more", doctor_command},

@@ -52,11 +52,14 @@ class RunView {
     const std::optional<Ending>& ending() const { return ending_; }
     void set_ending(Ending ending) { ending_ = std::move(ending); }
     // The files that the run made, unless they are fetched, and the last line.
-    void summarize() const;
-    void list_files() const;
+    void summarize();
+    void list_files();
 
   private:
     Result<void> show_to_person(const SseEvent& event, const json::object& data);
+    Result<void> show_output(int standard, std::string_view bytes);
+    // Before a line of our own.
+    void end_line();
     Result<void> show_display(const json::object& data);
     Result<void> show_error(const json::object& error) const;
     Result<void> save_picture(const json::object& event, std::string_view extension,
@@ -69,6 +72,7 @@ class RunView {
     std::optional<Ending> ending_;
     int pictures_ = 0;
     std::map<std::string, int> numbers_by_display_;  // an updated display replaces its picture
+    bool line_is_open_ = false;  // a terminal shows output that does not end a line: a progress bar
     bool has_error_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "base/ids.h"
@@ -37,8 +38,8 @@ constexpr std::chrono::milliseconds kLockPause{100};
 
 struct ServeOptions {
     Place place;
-    std::string listen, user = "cloister", image, runtime, log_level, min_tier;
-    std::vector<std::string> require_limits;
+    std::string listen, user = "cloister", runtime, log_level, min_tier;
+    std::vector<std::string> images, require_limits;
     int64_t idle_exit_seconds = 0;
     bool detach = false, print_key = false, quiet = false;
 };
@@ -46,7 +47,7 @@ struct ServeOptions {
 enum class KeyOrigin { Known, New };
 struct ServePlan {
     SupervisorSettings settings;
-    std::string image;
+    std::vector<std::string> images;
     KeyOrigin key_origin = KeyOrigin::Known;
     os::Identity client_owner;  // of client.json
 };
@@ -64,8 +65,9 @@ void add_options(CLI::App& app, ServeOptions& options) {
     app.add_option("--user", options.user,
                    "who the network-facing program runs as: a name or a number")
         ->capture_default_str();
-    app.add_option("--image", options.image,
-                   "base image (CLOISTER_IMAGE; default the newest in /var/cache/cloister)");
+    app.add_option("--image", options.images,
+                   "base image, and layers on it behind it (CLOISTER_IMAGE, with colons between; "
+                   "default the newest in /var/cache/cloister)");
     app.add_option("--runtime", options.runtime,
                    "what sandboxes get at /opt/cloister (default beside the programs)");
     app.add_option("--log-level", options.log_level, "debug, info (default), warn or error");
@@ -109,25 +111,42 @@ std::string own_directory() {
     return std::filesystem::read_symlink("/proc/self/exe", failure).parent_path().string();
 }
 
-// The newest image that ./dev setup has built; empty if there is none.
-std::string newest_image() {
+// The newest base image that ./dev setup has built, and the layers on it; nothing if there is none.
+std::vector<std::string> newest_images() {
     std::string newest;
     std::filesystem::file_time_type newest_time = std::filesystem::file_time_type::min();
     std::error_code failure;
-    for (const auto& entry : std::filesystem::directory_iterator("/var/cache/cloister", failure)) {
+    const std::filesystem::path cache = "/var/cache/cloister";
+    for (const auto& entry : std::filesystem::directory_iterator(cache, failure)) {
         const std::string name = entry.path().filename().string();
         if (!name.starts_with("base-") || !name.ends_with(".tar.zst")) continue;
         const auto time = entry.last_write_time(failure);
         if (failure || time <= newest_time) continue;
-        newest = entry.path().string();
+        newest = name;
         newest_time = time;
     }
-    return newest;
+    if (newest.empty()) return {};
+    std::vector<std::string> images{cache / newest};
+    const std::string on_it = newest.substr(newest.find('-'));
+    for (const auto& entry : std::filesystem::directory_iterator(cache, failure)) {
+        const std::string name = entry.path().filename().string();
+        if (name.ends_with(on_it) && name != newest) images.push_back(entry.path().string());
+    }
+    return images;
 }
 
-Result<std::string> find_image(const ServeOptions& options) {
-    for (const std::string& choice :
-         {options.image, environment("CLOISTER_IMAGE"), newest_image()}) {
+std::vector<std::string> words_between_colons(const std::string& text) {
+    std::vector<std::string> words;
+    std::istringstream in(text);
+    for (std::string word; std::getline(in, word, ':');) {
+        if (!word.empty()) words.push_back(word);
+    }
+    return words;
+}
+
+Result<std::vector<std::string>> find_images(const ServeOptions& options) {
+    for (const std::vector<std::string>& choice :
+         {options.images, words_between_colons(environment("CLOISTER_IMAGE")), newest_images()}) {
         if (!choice.empty()) return choice;
     }
     return make_error(
@@ -201,7 +220,7 @@ Result<ServePlan> plan_service(const ServeOptions& options) {
     TRY_OK(add_requirements(settings, options, file));
     settings.server = TRY(find_server_user(options.user));
     settings.idle_exit_ms = options.idle_exit_seconds * 1000;
-    plan.image = TRY(find_image(options));
+    plan.images = TRY(find_images(options));
     plan.client_owner = caller();
     return plan;
 }
@@ -260,10 +279,14 @@ void end_orphans(const std::string& data) {
 
 Result<void> prepare(const ServePlan& plan) {
     const SupervisorSettings& settings = plan.settings;
-    auto done =
-        os::run_program({settings.programs + "/cloister-warden", "prepare", "--data", settings.data,
-                         "--image", plan.image, "--runtime", settings.runtime});
-    if (done) return {};
+    std::vector<std::string> command{settings.programs + "/cloister-warden",
+                                     "prepare",
+                                     "--data",
+                                     settings.data,
+                                     "--runtime",
+                                     settings.runtime};
+    for (const std::string& image : plan.images) command.insert(command.end(), {"--image", image});
+    if (os::run_program(command)) return {};
     return make_error(ErrorKind::FailedPrecondition,
                       "preparing the storage failed; the lines above say why");
 }

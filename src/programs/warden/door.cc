@@ -154,7 +154,9 @@ HelloReply Door::hello(uint64_t tag) const {
         .host_cpus = static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN)),
         .host_memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                        static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))};
-    if (const auto base = Id::from(host_.base_template)) reply.base_template = *base;
+    for (size_t i = 0; i < kBuiltInTemplates.size(); ++i) {
+        if (const auto revision = Id::from(host_.templates[i])) reply.templates[i] = *revision;
+    }
     if (const auto space = host_.host.pool.space()) {
         reply.pool_bytes = space->bytes;
         reply.pool_free = space->free;

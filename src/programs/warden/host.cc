@@ -162,6 +162,18 @@ os::Fd try_quick_moves() {
     return {};
 }
 
+// All that were imported; `base` must be there.
+Result<std::array<std::string, kBuiltInTemplates.size()>> find_templates(const jail::Pool& pool) {
+    std::array<std::string, kBuiltInTemplates.size()> revisions;
+    for (size_t i = 0; i < kBuiltInTemplates.size(); ++i) {
+        auto revision = pool.built_in_template(kBuiltInTemplates[i].name);
+        if (revision) revisions[i] = std::move(*revision);
+        if (!revision && (i == 0 || revision.error().kind != ErrorKind::NotFound))
+            return std::move(revision).error();
+    }
+    return revisions;
+}
+
 }  // namespace
 
 Result<OpenHost> open_host(const HostOptions& options) {
@@ -182,11 +194,11 @@ Result<OpenHost> open_host(const HostOptions& options) {
                   .tools = std::move(tools),
                   .journal = TRY(Journal::open(layout::warden_journal(options.data))),
                   .recovered = {},
-                  .base_template = {}};
+                  .templates = {}};
     open.recovered = TRY(recover(open.host, open.journal));
     open.host.runtime = TRY(jail::import_runtime(open.host.pool, options.runtime)).id;
-    open.base_template = TRY(open.host.pool.base_template());
-    const auto removed = remove_old_images(open.host, open.base_template, open.recovered);
+    open.templates = TRY(find_templates(open.host.pool));
+    const auto removed = remove_old_images(open.host, open.templates, open.recovered);
     if (!removed)
         log_warn("old images are still in the pool", {{"error", removed.error().message}});
     open.host.enforced = TRY(probe_limits(open.host.cgroups, open.host.pool));

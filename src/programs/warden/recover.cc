@@ -160,10 +160,11 @@ Result<Recovered> recover(const jail::Host& host, Journal& journal) {
     return recovered;
 }
 
-Result<void> remove_old_images(const jail::Host& host, const std::string& base_template,
+Result<void> remove_old_images(const jail::Host& host, std::span<const std::string> templates,
                                const Recovered& recovered) {
     std::set<std::string> used = images_in_use(recovered);
-    used.insert({base_template, host.runtime});
+    used.insert(templates.begin(), templates.end());
+    used.insert(host.runtime);
     // Whatever is not named by an id is no image: `templates/base`.
     const auto keep = [&](const std::string& name) { return !is_id(name) || used.contains(name); };
     for (const std::string& project : TRY(host.pool.list(jail::kProjects))) {

@@ -11,6 +11,7 @@
 
 #include <list>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,7 @@ Result<Recovered> recover(const jail::Host& host, Journal& journal);
 
 // Removes the images and runtimes of earlier versions, and the projects' snapshots of them, but for
 // those that what was recovered lives on.
-Result<void> remove_old_images(const jail::Host& host, const std::string& base_template,
+Result<void> remove_old_images(const jail::Host& host, std::span<const std::string> templates,
                                const Recovered& recovered);
 
 }  // namespace cloister::warden

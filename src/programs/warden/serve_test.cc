@@ -95,8 +95,10 @@ class WardenTest : public testing::Test {
             {"tar", "--create", "--zstd", "--file", image, "--directory", root() + "/image", "."}));
         const pid_t child = ::fork();
         if (child == 0) {
-            const auto done = prepare(
-                {.data = data(), .image = image, .runtime = runtime(), .pool_bytes = 4ull << 30});
+            const auto done = prepare({.data = data(),
+                                       .images = {image},
+                                       .runtime = runtime(),
+                                       .pool_bytes = 4ull << 30});
             if (!done) log_error(done.error().message);
             ::_exit(done ? 0 : 1);
         }
@@ -284,7 +286,7 @@ TEST_F(WardenTest, SaysWhatItEnforces) {
     const auto hello = receive_as<HelloReply>();
     ASSERT_TRUE(hello);
     EXPECT_EQ(hello->tag, 9u);
-    EXPECT_EQ(hello->base_template.view(), kRevision);
+    EXPECT_EQ(hello->templates[0].view(), kRevision);
     EXPECT_EQ(hello->enforced, 63u) << "memory, pids, cpu, disk, its throughput, cpu weight";
     EXPECT_NE(hello->oom_kill, static_cast<uint32_t>(OomKill::Nobody));
     EXPECT_GT(hello->host_memory, limits::kSandboxMemoryMin);
