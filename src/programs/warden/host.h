@@ -30,6 +30,7 @@ struct OpenHost {
     Recovered recovered;  // until the state machine takes it
     std::string base_template;
     uint32_t oom_kill = 0;  // OomKill
+    bool freezes = false;   // sandboxes can be paused
 };
 
 Result<OpenHost> open_host(const HostOptions& options);
