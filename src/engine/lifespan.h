@@ -54,8 +54,8 @@ struct NextEnd {
     // Whether the warning is due.
     bool warn = false;
 };
-// The end that comes first, if nothing changes; nothing if none does. While a sandbox is paused only
-// its longest life runs on.
+// The end that comes first, if nothing changes; nothing if none does. While a sandbox is paused
+// only its longest life runs on.
 std::optional<NextEnd> next_end(const LifeFacts& facts);
 
 }  // namespace cloister::engine

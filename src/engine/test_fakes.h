@@ -11,6 +11,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <list>
 #include <map>
 #include <memory>
@@ -355,7 +356,12 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
     bool refuses = false;                                      // creates fail
     bool silent = false;                                       // nothing is answered
     uint64_t memory_in_use = 0;                                // of each sandbox
-    std::vector<warden::NarrowRequest> narrowed;               // as they came
+    uint64_t cpu_ms = 0;                                       // likewise
+    bool freezes = true;
+    std::set<std::string> frozen;
+    std::vector<std::string> revived;
+    std::set<std::string> ended;                  // has their files only: says so after each hello
+    std::vector<warden::NarrowRequest> narrowed;  // as they came
 
     // The warden's process dies, and takes its sandboxes with it.
     void break_off() {
@@ -402,14 +408,18 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
 
     std::vector<warden::Reply> answer(const warden::Request& request) {
         if (const auto* hello = std::get_if<warden::HelloRequest>(&request)) {
-            return {warden::HelloReply{.tag = hello->tag,
-                                       .base_template = *warden::Id::from(std::string(20, 'b')),
-                                       .cgroup_mode = 1,
-                                       .enforced = 15,
-                                       .host_cpus = 2,
-                                       .host_memory = 1 << 30,
-                                       .pool_bytes = 1 << 30,
-                                       .pool_free = 1 << 29}};
+            std::vector<warden::Reply> said{
+                warden::HelloReply{.tag = hello->tag,
+                                   .base_template = *warden::Id::from(std::string(20, 'b')),
+                                   .cgroup_mode = 1,
+                                   .enforced = 15,
+                                   .host_cpus = 2,
+                                   .host_memory = 1 << 30,
+                                   .pool_bytes = 1 << 30,
+                                   .pool_free = 1 << 29}};
+            for (const std::string& id : ended)
+                said.push_back(warden::EndedEvent{.sandbox = *warden::Id::from(id), .signal = 9});
+            return said;
         }
         if (const auto* create = std::get_if<warden::CreateRequest>(&request))
             return {create_one(*create)};
@@ -422,7 +432,23 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
         if (const auto* narrow = std::get_if<warden::NarrowRequest>(&request))
             return {narrow_one(*narrow)};
         if (const auto* usage = std::get_if<warden::UsageRequest>(&request)) {
-            return {warden::UsageReply{.tag = usage->tag, .disk_bytes = 4096}};
+            return {warden::UsageReply{.tag = usage->tag, .cpu_ms = cpu_ms, .disk_bytes = 4096}};
+        }
+        if (const auto* freeze = std::get_if<warden::FreezeRequest>(&request)) {
+            if (!freezes)
+                return {warden::done(freeze->tag, make_error(ErrorKind::Unimplemented, "no"))};
+            const std::string id(freeze->sandbox.view());
+            if (freeze->frozen == 1)
+                frozen.insert(id);
+            else
+                frozen.erase(id);
+            return {warden::done(freeze->tag, {})};
+        }
+        if (const auto* revive = std::get_if<warden::ReviveRequest>(&request)) {
+            const std::string id(revive->sandbox.view());
+            agents[id] = FakeAgent::start(layout::agent_socket(data_, id));
+            revived.push_back(id);
+            return {warden::done(revive->tag, {})};
         }
         if (const auto* pool = std::get_if<warden::PoolRequest>(&request)) {
             return {warden::PoolReply{
@@ -494,13 +520,15 @@ class Bench {
     }
 
     // A new server takes over, as after kill -9 of the first: of that nothing more is heard.
-    Task<void> restart() {
+    enum class Reboot { No, Yes };
+    Task<void> restart(Reboot reboot = Reboot::No) {
         engine_->warden().stop();
         DataDirectory& next = later_.emplace_back();
         std::filesystem::remove_all(next.path() + "/run");
         std::filesystem::create_directory_symlink(data_.path() + "/run", next.path() + "/run");
         std::filesystem::copy(data() + "/state", next.path() + "/state",
                               std::filesystem::copy_options::recursive);
+        if (reboot == Reboot::Yes) std::ofstream(next.path() + "/state/boot_id") << "another boot";
         former_.push_back(std::move(engine_));
         now_ = next.path();
         engine_ = *Engine::create(now_);
