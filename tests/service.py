@@ -80,10 +80,12 @@ def processes_in_group(name: str) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and f"/{name}/" in (entry / "cgroup").read_text():
-                found.append(int(entry.name))
+            lines = (entry / "cgroup").read_text().splitlines() if entry.name.isdigit() else []
         except OSError:
             continue
+        # Version 2 names the group of a process that is dead, and only waits to be reaped, too; that group is gone.
+        if any(f"/{name}/" in line and not line.endswith(" (deleted)") for line in lines):
+            found.append(int(entry.name))
     return found
 
 

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 namespace cloister::os {
 namespace {
@@ -285,8 +287,12 @@ pid_t start_counter(volatile uint64_t* number) {
     for (;;) *number = *number + 1;
 }
 
+void pause_ms(int64_t duration) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(duration));
+}
+
 void wait_until_frozen(const CgroupTree& tree, const std::string& path) {
-    for (int tries = 0; tries < 1'000 && !tree.frozen(path); ++tries) ::usleep(1'000);
+    for (int tries = 0; tries < 1'000 && !tree.frozen(path); ++tries) pause_ms(1);
     EXPECT_TRUE(tree.frozen(path));
 }
 
@@ -326,12 +332,12 @@ TEST_P(FreezerTest, StopsAndLetsGoOn) {
     ASSERT_TRUE(tree_->freeze("box"));
     wait_until_frozen(*tree_, "box");
     const uint64_t stopped_at = *static_cast<volatile uint64_t*>(number);
-    ::usleep(20'000);
+    pause_ms(20);
     EXPECT_EQ(*static_cast<volatile uint64_t*>(number), stopped_at);
     ASSERT_TRUE(tree_->thaw("box"));
     for (int tries = 0; tries < 1'000 && *static_cast<volatile uint64_t*>(number) == stopped_at;
          ++tries) {
-        ::usleep(1'000);
+        pause_ms(1);
     }
     EXPECT_GT(*static_cast<volatile uint64_t*>(number), stopped_at);
     ASSERT_TRUE(tree_->freeze("box"));

@@ -11,7 +11,7 @@
 #include "ops/list_sandboxes.h"
 #include "ops/pause_sandbox.h"
 #include "ops/resume_sandbox.h"
-#include "ops/sandbox_events.h"
+#include "ops/stream_sandbox_events.h"
 #include "ops/update_sandbox.h"
 
 namespace cloister::rest {
@@ -77,7 +77,7 @@ Task<Result<Answer>> resume_sandbox(Call& call) {
 }
 
 Task<Result<Answer>> stream_sandbox_events(Call& call) {
-    const auto log = ops::sandbox_events(*call.engine, call.caller, call.parameters[0]);
+    const auto log = ops::stream_sandbox_events(*call.engine, call.caller, call.parameters[0]);
     if (!log) co_return log.error();
     const Result<uint64_t> after = after_of(call);
     if (!after) co_return after.error();

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "base/failpoint.h"
 #include "base/limits.h"
@@ -71,6 +73,7 @@ void Warden::adopt_sandbox(RecoveredSandbox recovered) {
     if (!recovered.process) return;
     sandbox.init = std::move(recovered.process->pidfd);
     sandbox.nest_pid = recovered.process->number_in_parent;
+    sandbox.frozen = host_.cgroups.frozen(jail::user_group(sandbox.nest, id.view()));
     // Nobody else puts back what was narrowed for a run; whoever still wants it asks again.
     narrow({.sandbox = id}, [](const Result<void>&) {});
 }
@@ -275,7 +278,8 @@ void Warden::revival_failed(Sandbox& sandbox) {
     sandbox.reviving = sandbox.doomed = false;
     sandbox.slot = 0;
     if (!sandbox.destroyed.empty())
-        fail(sandbox, make_error(ErrorKind::Cancelled, "the sandbox was deleted"));
+        return fail(sandbox, make_error(ErrorKind::Cancelled, "the sandbox was deleted"));
+    if (stopping_) sandboxes_.erase(Id(sandbox.plan.sandbox));
     nests_.retire_idle();
 }
 
@@ -490,7 +494,8 @@ void Warden::page_out(const Sandbox& sandbox) {
     helpers_.run(
         [this, group]() -> Result<void> {
             const int64_t deadline = steady_ms() + kFrozenWaitMs;
-            while (!host_.cgroups.frozen(group) && steady_ms() < deadline) ::usleep(1'000);
+            while (!host_.cgroups.frozen(group) && steady_ms() < deadline)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
             for (const pid_t process : host_.cgroups.processes(group)) {
                 if (host_.cgroups.frozen(group)) (void)os::page_out(process);
             }
@@ -563,6 +568,10 @@ int Warden::check_deadlines() {
 void Warden::stop() {
     stopping_ = true;
     for (auto& [id, sandbox] : sandboxes_) {
+        // What is paused, or has no processes, keeps its files for the next warden.
+        const bool ended = sandbox.state == State::Ended && !sandbox.doomed;
+        const bool paused = sandbox.state == State::Running && sandbox.frozen && !sandbox.doomed;
+        if (ended || paused) sandbox.reviving = true;
         fail(sandbox, make_error(ErrorKind::Cancelled, "the warden is stopping"));
     }
     for (Nest& nest : nests_.all()) Nests::kill(nest);

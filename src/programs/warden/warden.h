@@ -77,9 +77,10 @@ class Warden {
         uint32_t slot = 0;
         State state = State::Making;
         bool doomed = false;  // to be removed, whatever it reaches
-        // Being started again: if that fails it is Ended as before, and nothing of its files goes.
+        // Being started again, or paused when the warden stops: with its processes nothing of its
+        // files goes, and it is Ended then.
         bool reviving = false;
-        bool frozen = false;  // so it was left; of one that was taken over it is not known
+        bool frozen = false;
         bool processes_gone = false;
         EndedEvent end;  // of one that ended by itself
         int64_t create_deadline_ms = 0;
