@@ -124,6 +124,8 @@ class Service:
         self.failpoint = ""  # where a program dies, once (src/base/failpoint.h)
         self.asan_options = ""
         self.require_limits: list[str] = []
+        # More of `cloister serve`. Without a pool: many tests count what is there; test_warm.py has one.
+        self.options = ["--warm-sandboxes", "0"]
         self.data = Path(tempfile.mkdtemp(prefix="cl-", dir=parent))
         self.data.chmod(0o711)
         self.log = Path("/tmp", self.data.name).with_suffix(".log")
@@ -255,6 +257,7 @@ class Service:
             *("--image", str(self.build.image)),
             *("--runtime", str(self.build.runtime)),
             "--print-key",
+            *self.options,
         ]
         if self.require_limits:
             command += ["--require-limits", ",".join(self.require_limits)]

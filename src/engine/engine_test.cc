@@ -401,7 +401,7 @@ TEST(Engine, AnIdleSandboxIsKilledABusyOneIsNot) {
     on_loop(idleness);
 }
 
-// --- Pause, resume, and the limits of a life ---
+// --- The pool ---
 
 Task<std::shared_ptr<Sandbox>> brief(Bench& bench, Lifespan lifespan) {
     SandboxSpec spec{.lifespan = lifespan};
@@ -414,6 +414,89 @@ Task<bool> within(int64_t most_ms, Condition condition) {
     while (!condition() && steady_ms() < give_up) co_await sleep_for(std::chrono::milliseconds(2));
     co_return condition();
 }
+
+Task<void> pool_hit(Checks&) {
+    Bench bench;
+    bench.pool.target = 2;
+    co_await bench.start();
+    bench.warden()->has_zygote = true;
+    Sandboxes& sandboxes = bench.engine().sandboxes();
+    const auto first = co_await bench.sandbox();
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandboxes.pool_figures().ready == 2; }));
+    EXPECT_EQ(sandboxes.live(), 1U);
+    EXPECT_EQ(sandboxes.list(bench.project()).size(), 1U) << "nobody sees those of the pool";
+    const auto second = co_await bench.sandbox();
+    EXPECT_EQ(sandboxes.pool_figures().hits, 1U);
+    EXPECT_EQ(sandboxes.pool_figures().misses, 1U);
+    const auto run = bench.queue(second, "print 1");
+    co_await Bench::end_of(run);
+    EXPECT_EQ(stdout_of(*run), "1");
+    EXPECT_EQ(bench.agent_of(*second).prepared, 1U) << "the interpreter of the pool";
+    SandboxSpec other;
+    other.env["A"] = "1";
+    const auto third = co_await bench.sandbox(other);
+    const auto with_env = bench.queue(third, "print 1");
+    co_await Bench::end_of(with_env);
+    EXPECT_EQ(bench.agent_of(*third).prepared, 2U) << "an environment needs one of its own";
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandboxes.pool_figures().ready == 2; }));
+    const auto odd = co_await bench.sandbox({.memory_mb = 512});
+    EXPECT_EQ(sandboxes.pool_figures().hits, 2U) << "another shape";
+    EXPECT_NE(odd->id(), second->id());
+    co_await bench.stop();
+    EXPECT_TRUE(bench.warden()->agents.empty());
+}
+TEST(Engine, ACreateTakesASandboxOfThePool) {
+    on_loop(pool_hit);
+}
+
+Task<void> pool_bounds(Checks&) {
+    Bench bench;
+    bench.pool = {.target = 4, .memory_bytes = 20 << 20};  // room for two of 8 MiB
+    co_await bench.start();
+    bench.warden()->has_zygote = true;
+    Sandboxes& sandboxes = bench.engine().sandboxes();
+    bench.warden()->memory_used = 8 << 20;
+    (void)co_await bench.sandbox();
+    const int64_t until = steady_ms() + 600;
+    while (steady_ms() < until) {
+        EXPECT_LE(sandboxes.pool_figures().memory_bytes, bench.pool.memory_bytes);
+        co_await sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_EQ(sandboxes.pool_figures().ready, 1U) << "10 MiB each, with the agent";
+    co_await bench.stop();
+}
+TEST(Engine, ThePoolStaysWithinItsBudget) {
+    on_loop(pool_bounds);
+}
+
+Task<void> pool_members_that_end(Checks&) {
+    Bench bench;
+    bench.pool.target = 1;
+    co_await bench.start();
+    bench.warden()->has_zygote = true;
+    Sandboxes& sandboxes = bench.engine().sandboxes();
+    const auto sandbox = co_await bench.sandbox();
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandboxes.pool_figures().ready == 1; }));
+    for (const auto& [id, agent] : bench.warden()->agents) {
+        if (id == sandbox->id()) continue;
+        co_await bench.warden()->report_ended(std::string(id));
+        break;
+    }
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandboxes.pool_figures().ready == 0; }));
+    const auto next = co_await bench.sandbox();
+    const auto run = bench.queue(next, "print 1");
+    co_await Bench::end_of(run);
+    EXPECT_EQ(reason_of(*run), "ok") << "it was not the dead one";
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandboxes.pool_figures().ready == 1; }));
+    co_await bench.restart();  // no row names those of the pool
+    EXPECT_TRUE(co_await within(5'000, [&] { return bench.warden()->agents.size() == 2; }));
+    co_await bench.stop();
+}
+TEST(Engine, WhatEndsInThePoolIsNotGivenToAnybody) {
+    on_loop(pool_members_that_end);
+}
+
+// --- Pause, resume, and the limits of a life ---
 
 std::vector<std::string> events_of(const Sandbox& sandbox) {
     std::vector<std::string> types;

@@ -11,6 +11,8 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "engine/agent.h"
+#include "engine/contexts.h"
 #include "engine/string_map.h"
 #include "wire/layout.h"
 
@@ -73,6 +75,15 @@ SandboxInfo info_of(const store::SandboxRow& row) {
             .ended = row.ended};
 }
 
+Shape shape_of(const SandboxSpec& spec) {
+    return {.cpu = spec.cpu, .memory_mb = spec.memory_mb, .disk_mb = spec.disk_mb};
+}
+
+// That of a pool, which nobody wants. If it fails the sandbox is gone.
+Task<void> end_interpreter(std::string socket, std::string context) {
+    (void)co_await call_agent(std::move(socket), {{"op", "context.delete"}, {"context", context}});
+}
+
 bool lives(const Sandbox& sandbox) {
     return sandbox.state() == SandboxState::Running || sandbox.state() == SandboxState::Paused;
 }
@@ -114,9 +125,14 @@ Sandboxes::Sandboxes(std::string data, std::shared_ptr<store::Store> store,
       store_(std::move(store)),
       warden_(std::move(warden)),
       pauses_(std::make_shared<Pauses>(store_, warden_)),
-      config_(config) {}
+      config_(config),
+      pool_(std::make_shared<WarmPool>(
+          data_, warden_, config.pool,
+          [this](const std::string& project, const std::string& id, const Shape& shape) {
+              return plan_of(project, id, shape);
+          })) {}
 
-Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSpec spec) {
+Result<void> Sandboxes::check_room(const SandboxSpec& spec) const {
     if (spec.template_name != "base") {
         return invalid_field("template", fmt::format("no template `{}`: this service has `base`",
                                                      spec.template_name));
@@ -127,6 +143,10 @@ Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSp
             fmt::format("{} sandboxes live on this host already: delete some, or wait",
                         live_.size()));
     }
+    return {};
+}
+
+Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSpec spec) {
     auto sandbox = add({.project = std::move(project), .id = new_id()}, std::move(spec), unix_ms());
     const Result<void> stored = store_->add_sandbox(row_of(*sandbox));
     if (!stored) {
@@ -135,6 +155,40 @@ Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSp
     }
     failpoint("cloisterd:after_sandbox_row");
     return sandbox;
+}
+
+// Whole already: its row says at once that it runs.
+Result<std::shared_ptr<Sandbox>> Sandboxes::claim(const std::string& project,
+                                                  const SandboxSpec& spec) {
+    const auto warm = pool_->claim(project, shape_of(spec));
+    if (!warm) return std::shared_ptr<Sandbox>();
+    auto sandbox = add({.project = project, .id = warm->id}, spec, unix_ms());
+    const Result<void> entered = enter_claimed(*sandbox, *warm);
+    if (!entered) {
+        live_.erase(key_of(project, warm->id));
+        spawn(remove_host_objects(warm->id));
+        return entered.error();
+    }
+    failpoint("cloisterd:after_claim");
+    sandbox->set_running();
+    sandbox->tell("created", {{"from", "pool"}});
+    return sandbox;
+}
+
+Result<void> Sandboxes::enter_claimed(Sandbox& sandbox, const WarmPool::Warm& warm) {
+    store::SandboxRow row = row_of(sandbox);
+    row.state = to_string(SandboxState::Running);
+    TRY_OK(store_->add_sandbox(row));
+    if (!sandbox.spec().env.empty()) {  // an interpreter is born with its environment
+        spawn(end_interpreter(sandbox.agent_socket(), warm.context));
+        return {};
+    }
+    const ContextSpec spec{.origin = ContextSpec::Origin::Default};
+    TRY_OK(store_->add_context(row_of(sandbox, warm.context, row.created_ms, spec)));
+    const auto context =
+        sandbox.add_context({.id = warm.context, .created_ms = row.created_ms}, spec);
+    context->set_ready("forked");
+    return {};
 }
 
 std::shared_ptr<Sandbox> Sandboxes::add(Sandbox::Name name, SandboxSpec spec, int64_t created_ms) {
@@ -174,14 +228,14 @@ void Sandboxes::take_over(Sandbox& sandbox) {
     if (!stored) log_error("a pause was not stored", {{"error", stored.error().message}});
 }
 
-Result<warden::JailPlan> Sandboxes::plan_of(const Sandbox& sandbox) const {
-    const SandboxSpec& spec = sandbox.spec();
-    return warden::JailPlan{.sandbox = TRY(warden::Id::from(sandbox.id())),
-                            .project = TRY(warden::Id::from(sandbox.project())),
+Result<warden::JailPlan> Sandboxes::plan_of(const std::string& project, const std::string& id,
+                                            const Shape& shape) const {
+    return warden::JailPlan{.sandbox = TRY(warden::Id::from(id)),
+                            .project = TRY(warden::Id::from(project)),
                             .template_revision = TRY(warden_->base_template()),
-                            .cpu = static_cast<uint32_t>(spec.cpu),
-                            .memory_max = spec.memory_mb * limits::kMiB,
-                            .disk_max = spec.disk_mb * limits::kMiB,
+                            .cpu = static_cast<uint32_t>(shape.cpu),
+                            .memory_max = shape.memory_mb * limits::kMiB,
+                            .disk_max = shape.disk_mb * limits::kMiB,
                             .disk_bytes_per_second = limits::kSandboxDiskBytesPerSecond,
                             .disk_iops = limits::kSandboxDiskIops,
                             .pids_max = limits::kSandboxPidsDefault,
@@ -191,12 +245,18 @@ Result<warden::JailPlan> Sandboxes::plan_of(const Sandbox& sandbox) const {
 Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::create(std::string project, SandboxSpec spec) {
     const auto self = shared_from_this();
     const int64_t begun = steady_ms();
+    const Result<void> room = check_room(spec);
+    if (!room) co_return room.error();
+    pool_->wanted(project, shape_of(spec));
+    Result<std::shared_ptr<Sandbox>> claimed = claim(project, spec);
+    if (!claimed || *claimed) co_return claimed;
     Result<std::shared_ptr<Sandbox>> entered = enter(std::move(project), std::move(spec));
     if (!entered) co_return entered;
     const std::shared_ptr<Sandbox> sandbox = *entered;
     const Sandbox::Use use(sandbox);
     Result<void> made = co_await warden_->connected();
-    const Result<warden::JailPlan> plan = plan_of(*sandbox);
+    const Result<warden::JailPlan> plan =
+        plan_of(sandbox->project(), sandbox->id(), shape_of(sandbox->spec()));
     if (made && !plan) made = plan.error();
     if (made) made = co_await warden_->create(*plan);
     failpoint("cloisterd:after_host_sandbox");
@@ -321,6 +381,7 @@ Task<void> Sandboxes::clear_away(std::shared_ptr<Sandboxes> self,
 
 Task<void> Sandboxes::destroy_all(Death death) {
     const auto self = shared_from_this();
+    co_await WarmPool::stop(self->pool_);
     std::vector<std::shared_ptr<Sandbox>> all;
     for (const auto& sandbox : live_ | std::views::values) all.push_back(sandbox);
     for (const auto& sandbox : all) {
@@ -349,6 +410,7 @@ void Sandboxes::on_lost(std::shared_ptr<Sandbox> sandbox, Death death) {
 }
 
 void Sandboxes::on_ended(const std::string& id) {
+    pool_->forget(id);
     for (const auto& sandbox : live_ | std::views::values) {
         if (sandbox->id() != id || (sandbox->cold() && sandbox->paused_ms() != 0)) continue;
         const bool former = taken_over_.contains(id) && host_ == Host::Rebooted;
@@ -365,6 +427,8 @@ Task<void> Sandboxes::reconcile(std::shared_ptr<Sandboxes> self) {
     for (const auto& sandbox : self->live_ | std::views::values) {
         if (lives(*sandbox)) expected.push_back(sandbox);
     }
+    const auto pooled = self->pool_->ids();
+    const std::set<std::string> former(pooled.begin(), pooled.end());
     const auto listed = co_await self->warden_->list();
     if (!listed) {
         log_warn("reconcile failed", {{"error", listed.error().message}});
@@ -377,6 +441,10 @@ Task<void> Sandboxes::reconcile(std::shared_ptr<Sandboxes> self) {
     }
     std::set<std::string> known;
     for (const auto& sandbox : self->live_ | std::views::values) known.insert(sandbox->id());
+    for (const std::string& id : self->pool_->ids()) {
+        known.insert(id);
+        if (!there.contains(id) && former.contains(id)) self->pool_->forget(id);
+    }
     for (const std::string& id : there) {
         if (!known.contains(id)) co_await self->remove_host_objects(id);
     }

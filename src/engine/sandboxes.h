@@ -17,6 +17,7 @@
 #include "engine/pauses.h"
 #include "engine/sandbox.h"
 #include "engine/warden_client.h"
+#include "engine/warm_pool.h"
 #include "loop/loop.h"
 #include "store/store.h"
 
@@ -37,6 +38,7 @@ struct SandboxInfo {
 // What the operator has set.
 struct LifeConfig {
     std::optional<int64_t> max_life_ms = limits::kSandboxIdleMaxMs;  // of any sandbox
+    PoolConfig pool;
 };
 
 // A sandbox that runs, and is not paused meanwhile.
@@ -73,6 +75,7 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     std::vector<SandboxInfo> list(
         std::string_view project) const;  // newest first, without dead ones
     size_t live() const { return live_.size(); }
+    WarmPool::Figures pool_figures() const { return pool_->figures(); }
 
     // Kills it and removes its files; its runs end as `death` says. Answers when they have.
     static Task<void> destroy(std::shared_ptr<Sandboxes> self, std::shared_ptr<Sandbox> sandbox,
@@ -94,7 +97,12 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
         Sandbox::Name name;
         std::string why;
     };
-    Result<warden::JailPlan> plan_of(const Sandbox& sandbox) const;
+    Result<warden::JailPlan> plan_of(const std::string& project, const std::string& id,
+                                     const Shape& shape) const;
+    // One of the pool, or null.
+    Result<std::shared_ptr<Sandbox>> claim(const std::string& project, const SandboxSpec& spec);
+    Result<void> check_room(const SandboxSpec& spec) const;
+    Result<void> enter_claimed(Sandbox& sandbox, const WarmPool::Warm& warm);
     Result<std::shared_ptr<Sandbox>> enter(std::string project, SandboxSpec spec);
     std::shared_ptr<Sandbox> add(Sandbox::Name name, SandboxSpec spec, int64_t created_ms);
     void on_lost(std::shared_ptr<Sandbox> sandbox, Death death);
@@ -117,6 +125,7 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     const std::shared_ptr<WardenClient> warden_;
     const std::shared_ptr<Pauses> pauses_;
     const LifeConfig config_;
+    const std::shared_ptr<WarmPool> pool_;
     Host host_ = Host::Same;
     std::unordered_map<std::string, std::shared_ptr<Sandbox>> live_;  // by project/id
     std::vector<Unstored> unstored_;    // dead ones whose row does not say so yet

@@ -103,6 +103,7 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
         bool ended = false;
     };
     bool may_go = false;
+    bool forks = false;              // its interpreters
     bool mute = false;               // it does not say what goes on in it
     int64_t stdin_bytes = 0;         // what it says that it has got
     std::string stdin_later;         // what came of stdin after an attach
@@ -216,7 +217,7 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
         }
         ++prepared;
         contexts_.insert(std::string(request.at("context").as_string()));
-        co_await peer.event({{"ok", true}, {"started", "plain"}});
+        co_await peer.event({{"ok", true}, {"started", forks ? "forked" : "plain"}});
     }
 
     Task<void> interrupt(FakePeer& peer, const json::object& request) {
@@ -357,7 +358,9 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
     bool silent = false;                                       // nothing is answered
     uint64_t memory_in_use = 0;                                // of each sandbox
     uint64_t cpu_ms = 0;                                       // likewise
+    uint64_t memory_used = 0;                                  // likewise
     bool freezes = true;
+    bool has_zygote = false;
     std::set<std::string> frozen;
     std::vector<std::string> revived;
     std::set<std::string> ended;                  // has their files only: says so after each hello
@@ -432,7 +435,10 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
         if (const auto* narrow = std::get_if<warden::NarrowRequest>(&request))
             return {narrow_one(*narrow)};
         if (const auto* usage = std::get_if<warden::UsageRequest>(&request)) {
-            return {warden::UsageReply{.tag = usage->tag, .cpu_ms = cpu_ms, .disk_bytes = 4096}};
+            return {warden::UsageReply{.tag = usage->tag,
+                                       .cpu_ms = cpu_ms,
+                                       .memory_bytes = memory_used,
+                                       .disk_bytes = 4096}};
         }
         if (const auto* freeze = std::get_if<warden::FreezeRequest>(&request)) {
             if (!freezes)
@@ -478,6 +484,7 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
         }
         const std::string id(request.plan.sandbox.view());
         agents[id] = FakeAgent::start(layout::agent_socket(data_, id));
+        agents[id]->forks = has_zygote;
         return warden::done(request.tag, {});
     }
 
@@ -506,9 +513,10 @@ class DataDirectory {
 // A whole engine with a fake warden, connected.
 class Bench {
   public:
+    PoolConfig pool{.target = 0};  // before start()
     Task<void> start() {
         warden_ = FakeWarden::start(data_.path());
-        engine_ = *Engine::create(data_.path());
+        engine_ = *Engine::create(data_.path(), {.pool = pool});
         engine_->start();
         while (!engine_->warden().base_template()) co_await sleep_for(std::chrono::milliseconds(1));
     }
@@ -531,7 +539,7 @@ class Bench {
         if (reboot == Reboot::Yes) std::ofstream(next.path() + "/state/boot_id") << "another boot";
         former_.push_back(std::move(engine_));
         now_ = next.path();
-        engine_ = *Engine::create(now_);
+        engine_ = *Engine::create(now_, {.pool = pool});
         engine_->start();
         co_await engine_->recovered();
     }

@@ -105,6 +105,9 @@ struct ReviveRequest {
     uint32_t reserved = 0;
 };
 
+// Sandboxes of the server's pool, beside limits::kSandboxesMax.
+inline constexpr size_t kWarmSandboxesMax = 64;
+
 // --- Replies and events ---
 inline constexpr size_t kMessageBytes = 240;
 

@@ -203,7 +203,7 @@ Result<engine::SandboxSpec> decode_sandbox(std::string_view body) {
 }
 
 Result<ops::LifeChange> decode_life_change(std::string_view body) {
-    const json::object object = TRY(parse_object(body));
+    const json::object object = TRY(parse_optional(body));
     FieldReader in(object, "");
     const ops::LifeChange change = read_life(in, object);
     TRY_OK(in.finish());

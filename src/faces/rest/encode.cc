@@ -111,6 +111,13 @@ json::object status_json(const ops::Status& status) {
             {"sandboxes", status.sandboxes},
             {"runs", status.runs},
             {"pool", {{"bytes", host.pool_bytes}, {"free", host.pool_free}}},
+            {"warm",
+             {{"target", status.warm.target},
+              {"ready", status.warm.ready},
+              {"memory_bytes", status.warm.memory_bytes},
+              {"budget_bytes", status.warm.budget_bytes},
+              {"hits", status.warm.hits},
+              {"misses", status.warm.misses}}},
             {"host", {{"cpus", host.host_cpus}, {"memory_bytes", host.host_memory}}},
             {"uptime_seconds", status.uptime_seconds}};
 }

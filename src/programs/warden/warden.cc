@@ -100,7 +100,7 @@ Result<void> Warden::begin(const JailPlan& plan, Answer& answer) {
     if (stopping_) return make_error(ErrorKind::Unavailable, "the warden is stopping");
     if (find(plan.sandbox) != nullptr)
         return make_error(ErrorKind::AlreadyExists, "the warden has such a sandbox");
-    if (sandboxes_.size() >= limits::kSandboxesMax) {
+    if (sandboxes_.size() >= limits::kSandboxesMax + kWarmSandboxesMax) {
         return make_error(ErrorKind::ResourceExhausted,
                           "this host holds no more sandboxes: delete some");
     }
