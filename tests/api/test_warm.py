@@ -77,17 +77,6 @@ def test_two_of_the_pool_share_nothing(api: httpx.Client) -> None:
         api.delete(f"/v1/sandboxes/{one}").raise_for_status()
 
 
-def test_a_warm_one_is_as_one_that_was_made(api: httpx.Client) -> None:
-    """History, names, files: no trace of the cell that warmed it up."""
-    filled(api)
-    hit = create_sandbox(api)["id"]
-    miss = create_sandbox(api, memory_mb=1111)["id"]
-    look = "import os; print(sorted(k for k in globals() if k[0] != '_'), In, Out, sorted(os.listdir('.')), len(os.listdir('/tmp')))"
-    assert run(api, hit, look)["stdout"]["text"] == run(api, miss, look)["stdout"]["text"]
-    for one in (hit, miss):
-        api.delete(f"/v1/sandboxes/{one}").raise_for_status()
-
-
 def test_an_environment_is_there_before_the_first_code(api: httpx.Client) -> None:
     filled(api)
     before = figures(api)["hits"]
@@ -126,6 +115,19 @@ def test_killing_our_programs_leaves_nothing_unowned(warm: Service, api: httpx.C
     wait_until(only_known, 60, "the warm ones of the former server are gone")
     assert run(api, kept, "x")["results"][0]["data"]["text/plain"] == "3"
     assert processes_in_group(kept)
+
+
+def test_a_warm_one_is_as_one_that_was_made(api: httpx.Client) -> None:
+    """History, names, files: no trace of the cell that warmed it up. The server has just been started: its pool is empty."""
+    misses = figures(api)["misses"]
+    made = create_sandbox(api)["id"]
+    assert figures(api)["misses"] == misses + 1
+    filled(api)
+    warm_one = create_sandbox(api)["id"]
+    look = "import os; print(sorted(k for k in globals() if k[0] != '_'), In, Out, sorted(os.listdir('.')), len(os.listdir('/tmp')))"
+    assert run(api, made, look)["stdout"]["text"] == run(api, warm_one, look)["stdout"]["text"]
+    for one in (made, warm_one):
+        api.delete(f"/v1/sandboxes/{one}").raise_for_status()
 
 
 def _ready(client: httpx.Client) -> bool:
