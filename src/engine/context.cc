@@ -54,6 +54,11 @@ Task<void> write_whole_stdin(std::shared_ptr<RunStdin> input, std::string text) 
     (void)co_await input->write(std::move(text), StdinEnd::Yes);
 }
 
+std::string words_of_loss(const std::string& why) {
+    return fmt::format("all processes of the sandbox are new, only its files are left: {}",
+                       why == "host_reboot" ? "the host was restarted" : "the service was stopped");
+}
+
 bool connection_broke(const Error& error) {
     return error.kind == ErrorKind::Unavailable || error.kind == ErrorKind::Cancelled;
 }
@@ -100,6 +105,13 @@ ContextState Context::state() const {
 void Context::set_ready(std::string started_as) {
     interpreter_ = Interpreter::Ready;
     started_as_ = std::move(started_as);
+}
+
+void Context::set_lost(std::string why) {
+    interpreter_ = Interpreter::None;
+    started_as_.clear();
+    forget_.clear();
+    lost_ = std::move(why);
 }
 
 Result<void> Context::check_room() const {
@@ -150,6 +162,9 @@ Task<void> Context::execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Ru
     run->begin();
     run->set_listed_before(sandbox->last_artifacts());
     run->add_start_ms(sandbox->take_create_ms());
+    std::string lost = sandbox->take_lost();
+    if (!lost_.empty()) lost = std::exchange(lost_, {});
+    if (!lost.empty()) run->set_state_lost(words_of_loss(lost), lost);
     const Narrowed narrowed = run->spec().narrowed;  // the end of a run empties its spec
     Result<void> done;
     if (run->begun_before()) {

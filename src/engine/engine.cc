@@ -1,11 +1,14 @@
 #include "engine/engine.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "base/log.h"
 #include "base/time.h"
+#include "os/fd.h"
 #include "store/sqlite_store.h"
 #include "wire/layout.h"
 
@@ -27,12 +30,26 @@ std::string artifacts_of(const std::string& data) {
     return layout::join(layout::state_directory(data), "artifacts");
 }
 
+constexpr size_t kBootIdMax = 256;
+
+// Whether this is another boot of the host than that of the former server. Noted for the next one.
+Result<Sandboxes::Host> note_boot(const std::string& data) {
+    const std::string path = layout::join(layout::state_directory(data), "boot_id");
+    const std::string now = TRY(os::read_file("/proc/sys/kernel/random/boot_id", kBootIdMax));
+    const auto before = os::read_file(path, kBootIdMax);
+    if (before && *before == now) return Sandboxes::Host::Same;
+    const os::Fd file = TRY(os::open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600));
+    TRY_OK(os::write_all(file, now));
+    return before ? Sandboxes::Host::Rebooted : Sandboxes::Host::Same;
+}
+
 }  // namespace
 
-Engine::Engine(std::string data) : data_(std::move(data)), started_at_(steady_ms()) {}
+Engine::Engine(std::string data, LifeConfig config)
+    : data_(std::move(data)), config_(config), started_at_(steady_ms()) {}
 
-Result<std::shared_ptr<Engine>> Engine::create(std::string data) {
-    std::shared_ptr<Engine> engine(new Engine(std::move(data)));
+Result<std::shared_ptr<Engine>> Engine::create(std::string data, LifeConfig config) {
+    std::shared_ptr<Engine> engine(new Engine(std::move(data), config));
     TRY_OK(engine->open());
     return engine;
 }
@@ -45,12 +62,12 @@ Result<void> Engine::open() {
     local_project_ = TRY(store_->ensure_project("local", unix_ms()));
     keys_ = TRY(KeyRing::load(store_));
     warden_ = std::make_shared<WardenClient>(layout::warden_socket(data_));
-    sandboxes_ = std::make_shared<Sandboxes>(data_, store_, warden_);
+    sandboxes_ = std::make_shared<Sandboxes>(data_, store_, warden_, config_);
     contexts_ = std::make_shared<Contexts>(store_);
     runs_ = std::make_shared<Runs>(store_, contexts_);
     artifacts_ = std::make_shared<const Artifacts>(artifacts_of(data_));
     recovery_ = std::make_shared<Recovery>(one_call_parts(), warden_);
-    return recovery_->load();
+    return recovery_->load(TRY(note_boot(data_)));
 }
 
 void Engine::start() {
@@ -102,8 +119,9 @@ Result<void> Engine::check_open() const {
 
 Task<void> Engine::shut_down() {
     drain();
-    co_await sandboxes_->destroy_all(
-        {.reason = EndReason::Cancelled, .message = "the service was stopped"});
+    co_await sandboxes_->destroy_all({.reason = EndReason::Cancelled,
+                                      .message = "the service was stopped",
+                                      .why = "service_stopped"});
     stopped_ = true;
     warden_->stop();
 }

@@ -29,7 +29,7 @@ namespace cloister::engine {
 class Engine : public std::enable_shared_from_this<Engine> {
   public:
     // Opens the state under `data`.
-    static Result<std::shared_ptr<Engine>> create(std::string data);
+    static Result<std::shared_ptr<Engine>> create(std::string data, LifeConfig config = {});
 
     void start();
     // Until what a former server left is taken over; bounded, the rest goes on in the background.
@@ -56,12 +56,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
     int64_t started_at() const { return started_at_; }  // steady
 
   private:
-    explicit Engine(std::string data);
+    Engine(std::string data, LifeConfig config);
     Result<void> open();
     static Task<void> keep_watch(std::shared_ptr<Engine> self);
     static Task<void> keep_house(std::shared_ptr<Engine> self);
 
     const std::string data_;
+    const LifeConfig config_;
     const int64_t started_at_;
     std::shared_ptr<store::Store> store_;
     std::string local_project_;

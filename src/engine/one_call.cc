@@ -37,7 +37,7 @@ Task<void> end_one_call(OneCallParts parts, std::shared_ptr<Sandbox> sandbox, Li
     if (!sandbox->death()) co_await keep_artifacts(*parts.artifacts, *sandbox, listed);
     co_await Sandboxes::destroy(
         parts.sandboxes, sandbox,
-        {.reason = EndReason::Cancelled, .message = "its only run has ended"});
+        {.reason = EndReason::Cancelled, .message = "its only run has ended", .why = "run_ended"});
 }
 
 Task<Result<OneCall>> start_one_call(OneCallParts parts, std::string project, SandboxSpec sandbox,

@@ -127,7 +127,8 @@ class Run : public std::enable_shared_from_this<Run> {
     // The limits in force, for the record.
     void set_limits(json::object limits) { limits_ = std::move(limits); }
     // The interpreter of this run is not the one of the run before.
-    void set_state_lost(std::string why);
+    // `reason`: in one word, where there is one.
+    void set_state_lost(std::string why, std::string reason = {});
     // What the sandbox's disk held, and how long ago somebody looked.
     void set_disk(uint64_t bytes, int64_t age_ms);
     // A step of stopping the run that was not the agent's.
@@ -176,7 +177,7 @@ class Run : public std::enable_shared_from_this<Run> {
     json::object limits_;
     std::vector<Artifact> listed_before_;
     std::string started_as_;
-    std::string state_lost_why_;
+    std::string state_lost_why_, state_lost_reason_;
     uint64_t disk_bytes_ = 0;
     std::optional<int64_t> disk_age_ms_;  // nothing: nobody has looked
 };

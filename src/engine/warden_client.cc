@@ -240,6 +240,36 @@ Task<Result<void>> WardenClient::narrow(std::string sandbox, uint64_t memory_max
     co_return Result<void>{};
 }
 
+Task<Result<void>> WardenClient::ask_done(uint64_t tag, warden::Request request) {
+    const auto replies = co_await ask(tag, warden::encode(request));
+    if (!replies) co_return replies.error();
+    co_return Result<void>{};
+}
+
+Task<Result<void>> WardenClient::set_frozen(std::string sandbox, uint32_t frozen) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::FreezeRequest request{.tag = tag, .sandbox = *id, .frozen = frozen};
+    co_return co_await ask_done(tag, warden::Request(request));
+}
+
+Task<Result<void>> WardenClient::freeze(std::string sandbox) {
+    co_return co_await set_frozen(std::move(sandbox), 1);
+}
+
+Task<Result<void>> WardenClient::thaw(std::string sandbox) {
+    co_return co_await set_frozen(std::move(sandbox), 0);
+}
+
+Task<Result<void>> WardenClient::revive(std::string sandbox) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::ReviveRequest request{.tag = tag, .sandbox = *id};
+    co_return co_await ask_done(tag, warden::Request(request));
+}
+
 Result<warden::Id> WardenClient::built_in_template(std::string_view name) const {
     if (!templates_) return not_there();
     const size_t place = TRY(get_built_in_template(name));

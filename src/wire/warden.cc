@@ -88,6 +88,8 @@ bool valid(const Request& request) {
                 return valid(body.plan);
             } else if constexpr (std::is_same_v<Body, NarrowRequest>) {
                 return valid(body);
+            } else if constexpr (std::is_same_v<Body, FreezeRequest>) {
+                return is_id(body.sandbox.view()) && body.frozen <= 1;
             } else if constexpr (requires { body.sandbox; }) {
                 return is_id(body.sandbox.view());
             } else {

@@ -91,6 +91,24 @@ struct PoolRequest {
     uint64_t tag = 0;
 };
 
+// Stops the code of a running sandbox where it is, or lets it go on. Answered at once; then, on a
+// host with swap, its memory is written there. Its agent goes on, and answers.
+struct FreezeRequest {
+    uint64_t tag = 0;
+    Id sandbox;
+    uint32_t frozen = 0;  // 1: stop, 0: go on
+};
+// Starts processes in a sandbox that has ended, on the files that it had, after the plan that it
+// had. FailedPrecondition if it has not ended; if it fails the files are as they were.
+struct ReviveRequest {
+    uint64_t tag = 0;
+    Id sandbox;
+    uint32_t reserved = 0;
+};
+
+// Sandboxes of the server's pool, beside limits::kSandboxesMax.
+inline constexpr size_t kWarmSandboxesMax = 64;
+
 // --- Replies and events ---
 inline constexpr size_t kMessageBytes = 240;
 
@@ -114,6 +132,11 @@ enum class Limit : uint32_t {  // bits of `enforced`
 // Who ends a sandbox's processes when its memory limit is hit.
 enum class OomKill : uint32_t { Nobody = 0, Kernel = 1, Watcher = 2 };
 
+enum class Pause : uint32_t {  // bits of `pause`
+    Freezes = 1,
+    Reclaims = 2,  // there is swap to write the memory of paused sandboxes to
+};
+
 struct HelloReply {
     uint64_t tag = 0;
     std::array<Id, kBuiltInTemplates.size()> templates;  // their revisions; zeros: not there
@@ -123,6 +146,7 @@ struct HelloReply {
     uint32_t landlock = 0;     // the kernel's ABI of it; scopes come with 6
     uint32_t quick_moves = 0;  // 1: moves between cgroups are quick (favordynmods)
     uint32_t host_cpus = 0;
+    uint32_t pause = 0;        // bits of Pause
     uint64_t host_memory = 0;  // bytes
     uint64_t pool_bytes = 0;   // size of the pool
     uint64_t pool_free = 0;
@@ -154,8 +178,9 @@ struct EndedEvent {
     uint32_t reserved = 0;
 };
 
-using Request = std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest,
-                             NarrowRequest, GrowPoolRequest, PoolRequest>;
+using Request =
+    std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest,
+                 NarrowRequest, GrowPoolRequest, PoolRequest, FreezeRequest, ReviveRequest>;
 using Reply = std::variant<DoneReply, HelloReply, ListReply, UsageReply, EndedEvent, PoolReply>;
 
 std::string encode(const Request& request);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/time.h"
 #include "engine/tier.h"
 #include "wire/base64.h"
 #include "wire/json.h"
@@ -31,6 +32,36 @@ void read_tier(FieldReader& in) {
                         : "`tier` must be `namespace`, `gvisor` or `microvm`");
 }
 
+std::optional<engine::AtEnd> read_at_end(FieldReader& in, std::string_view name) {
+    const auto word = in.optional_string(name, kWordMax);
+    if (!word) return std::nullopt;
+    const auto known = engine::at_end_from(*word);
+    if (!known) in.fail(name, fmt::format("`{}` must be `pause` or `kill`", name));
+    return known;
+}
+
+// A number, or null, which says something of its own.
+std::optional<std::optional<int64_t>> read_nullable(FieldReader& in, const json::object& object,
+                                                    std::string_view name, int64_t low,
+                                                    int64_t high) {
+    const auto number = in.optional_int(name, low, high);
+    if (number) return number;
+    const json::value* value = object.if_contains(name);
+    if (value == nullptr || !value->is_null()) return std::nullopt;
+    return std::optional<int64_t>();
+}
+
+ops::LifeChange read_life(FieldReader& in, const json::object& object) {
+    constexpr int64_t kLongest = limits::kSandboxIdleMaxMs / 1000;
+    ops::LifeChange change;
+    change.idle_seconds = read_nullable(in, object, "idle_timeout_seconds",
+                                        limits::kSandboxIdleMinMs / 1000, kLongest);
+    change.on_idle = read_at_end(in, "on_idle");
+    change.deadline_seconds = read_nullable(in, object, "deadline_seconds", 0, kLongest);
+    change.on_deadline = read_at_end(in, "on_deadline");
+    return change;
+}
+
 Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string prefix) {
     FieldReader in(object, std::move(prefix));
     engine::SandboxSpec spec;
@@ -50,10 +81,7 @@ Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string
     spec.metadata =
         in.optional_string_map("metadata", limits::kMetadataEntriesMax, limits::kMetadataBytesMax)
             .value_or(StringMap());
-    spec.idle_timeout_seconds =
-        in.optional_int("idle_timeout_seconds", limits::kSandboxIdleMinMs / 1000,
-                        limits::kSandboxIdleMaxMs / 1000)
-            .value_or(spec.idle_timeout_seconds);
+    ops::apply(read_life(in, object), unix_ms(), spec.lifespan);
     TRY_OK(in.finish());
     return spec;
 }
@@ -173,6 +201,24 @@ Result<json::object> parse_optional(std::string_view body) {
 Result<engine::SandboxSpec> decode_sandbox(std::string_view body) {
     const json::object object = TRY(parse_optional(body));
     return read_sandbox(object, "");
+}
+
+Result<ops::LifeChange> decode_life_change(std::string_view body) {
+    const json::object object = TRY(parse_optional(body));
+    FieldReader in(object, "");
+    const ops::LifeChange change = read_life(in, object);
+    TRY_OK(in.finish());
+    return change;
+}
+
+Result<engine::WhenBusy> decode_pause(std::string_view body) {
+    const json::object object = TRY(parse_optional(body));
+    FieldReader in(object, "");
+    const std::string word = in.optional_string("when_busy", kWordMax).value_or("refuse");
+    if (word != "refuse" && word != "wait")
+        in.fail("when_busy", "`when_busy` must be `refuse` or `wait`");
+    TRY_OK(in.finish());
+    return word == "wait" ? engine::WhenBusy::Wait : engine::WhenBusy::Refuse;
 }
 
 Result<engine::ContextSpec> decode_context(std::string_view body) {

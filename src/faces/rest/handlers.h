@@ -16,6 +16,10 @@ Task<Result<Answer>> create_sandbox(Call& call);
 Task<Result<Answer>> list_sandboxes(Call& call);
 Task<Result<Answer>> get_sandbox(Call& call);
 Task<Result<Answer>> delete_sandbox(Call& call);
+Task<Result<Answer>> update_sandbox(Call& call);
+Task<Result<Answer>> pause_sandbox(Call& call);
+Task<Result<Answer>> resume_sandbox(Call& call);
+Task<Result<Answer>> stream_sandbox_events(Call& call);
 
 Task<Result<Answer>> create_context(Call& call);
 Task<Result<Answer>> list_contexts(Call& call);

@@ -16,13 +16,17 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 10> kVerbs{{
+constexpr std::array<Verb, 14> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
     {"context", "make, list, restart and delete live interpreters", context_command},
     {"serve", "run the service on this machine (root)", serve_command},
     {"status", "what is running", status_command},
     {"doctor", "what isolation and limits are in force, and why not more", doctor_command},
     {"stop", "stop the service (root)", stop_command},
+    {"ps", "the sandboxes of this project", ps_command},
+    {"pause", "stop all code of a sandbox where it is", pause_command},
+    {"resume", "let a paused sandbox go on", resume_command},
+    {"kill", "end sandboxes and remove their files", kill_command},
     {"df", "how full the pool is, and what sandboxes hold of it", df_command},
     {"pool", "grow the pool (root)", pool_command},
     {"key", "create, list and revoke API keys", key_command},

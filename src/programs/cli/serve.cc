@@ -40,6 +40,7 @@ struct ServeOptions {
     Place place;
     std::string listen, user = "cloister", runtime, log_level, min_tier;
     std::vector<std::string> images, require_limits;
+    std::optional<int64_t> warm_sandboxes, warm_memory_mb, max_life_seconds;
     int64_t idle_exit_seconds = 0;
     bool detach = false, print_key = false, quiet = false;
 };
@@ -76,6 +77,30 @@ void add_options(CLI::App& app, ServeOptions& options) {
                    fmt::format("refuse to start where one of these cannot be enforced: {}",
                                fmt::join(limit_names(), ", ")))
         ->delimiter(',');
+    app.add_option("--warm-sandboxes", options.warm_sandboxes,
+                   "warm sandboxes of each shape that was asked for lately (default 2; 0: none)")
+        ->check(CLI::Range(0, 16));
+    app.add_option("--warm-memory-mb", options.warm_memory_mb,
+                   "of all warm sandboxes together (default a tenth of the host's)")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--max-life-seconds", options.max_life_seconds,
+                   "no sandbox lives longer (default 30 days)")
+        ->check(CLI::PositiveNumber);
+}
+
+// What only cloisterd knows what to do with.
+void add_server_options(SupervisorSettings& settings, const ServeOptions& options,
+                        const FileSettings& file) {
+    const auto add = [&settings](const char* name, const std::optional<int64_t>& flag,
+                                 const std::optional<int64_t>& setting) {
+        const auto number = flag ? flag : setting;
+        if (!number) return;
+        settings.server_options.emplace_back(name);
+        settings.server_options.push_back(std::to_string(*number));
+    };
+    add("--warm-sandboxes", options.warm_sandboxes, file.warm_sandboxes);
+    add("--warm-memory-mb", options.warm_memory_mb, file.warm_memory_mb);
+    add("--max-life-seconds", options.max_life_seconds, file.max_life_seconds);
 }
 
 // What the configuration requires of the host. The warden tries the limits; tiers are known here.
@@ -218,6 +243,7 @@ Result<ServePlan> plan_service(const ServeOptions& options) {
                            ? std::filesystem::path(settings.programs).parent_path() / "runtime"
                            : std::filesystem::path(options.runtime);
     TRY_OK(add_requirements(settings, options, file));
+    add_server_options(settings, options, file);
     settings.server = TRY(find_server_user(options.user));
     settings.idle_exit_ms = options.idle_exit_seconds * 1000;
     plan.images = TRY(find_images(options));

@@ -20,10 +20,12 @@ struct Place {
 void add_place_options(CLI::App& app, Place& place);    // --data, --config
 void add_service_options(CLI::App& app, Place& place);  // --url, --key
 
-// cloister.toml, which may name `listen`, `data`, `log_level`, `min_tier` and `require_limits`.
+// cloister.toml, which may name `listen`, `data`, `log_level`, `min_tier`, `require_limits`,
+// `warm_sandboxes`, `warm_memory_mb` and `max_life_seconds`.
 struct FileSettings {
     std::optional<std::string> listen, data, log_level, min_tier;
     std::vector<std::string> require_limits;
+    std::optional<int64_t> warm_sandboxes, warm_memory_mb, max_life_seconds;
 };
 // `path`, or the first that exists of ./cloister.toml and /etc/cloister/cloister.toml.
 Result<FileSettings> read_settings(const std::string& path);

@@ -168,6 +168,8 @@ Result<void> Supervisor::start_server() {
         program.argv.insert(program.argv.end(),
                             {"--idle-exit-ms", std::to_string(settings_.idle_exit_ms)});
     }
+    program.argv.insert(program.argv.end(), settings_.server_options.begin(),
+                        settings_.server_options.end());
     program.environment.push_back("CLOISTER_API_KEY=" + settings_.key);
     program.identity = settings_.server;
     program.ready = &ready.write;

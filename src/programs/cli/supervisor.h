@@ -25,6 +25,7 @@ struct SupervisorSettings {
     std::string key;                          // API key that must work
     int64_t idle_exit_ms = 0;                 // 0: never
     std::vector<std::string> require_limits;  // that the host must be able to enforce
+    std::vector<std::string> server_options;  // of cloisterd, as they are
 };
 
 class Supervisor {

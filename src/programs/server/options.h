@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "engine/sandboxes.h"
 
 namespace cloister::server {
 
@@ -17,6 +18,7 @@ struct Options {
     std::vector<std::string> names;  // host names under which the service is known
     LogLevel log_level = LogLevel::Info;
     std::optional<int64_t> idle_exit_ms;
+    engine::LifeConfig life;
     std::optional<int> ready_fd;
     std::optional<std::string> api_key;  // of CLOISTER_API_KEY
 };

@@ -118,6 +118,19 @@ Result<OomKill> probe_oom_kill(const os::CgroupTree& cgroups) {
     return watched ? OomKill::Watcher : OomKill::Nobody;
 }
 
+bool probe_freezer(const os::CgroupTree& cgroups) {
+    constexpr const char* kProbe = "probe";
+    if (!cgroups.has(os::Controller::Freezer)) return false;
+    const auto tried = [&]() -> Result<void> {
+        TRY_OK(cgroups.create(kProbe, os::GroupKind::Leaf));
+        TRY_OK(cgroups.freeze(kProbe));
+        TRY_OK(cgroups.thaw(kProbe));
+        return cgroups.remove(kProbe);
+    }();
+    if (!tried) log_warn("sandboxes cannot be paused", {{"error", tried.error().message}});
+    return tried.has_value();
+}
+
 // The lock of this data directory. A warden that was killed may have left helpers that hold it for
 // the moment in which they die; one that serves keeps it.
 Result<os::Fd> take_lock(const std::string& data) {
@@ -203,6 +216,7 @@ Result<OpenHost> open_host(const HostOptions& options) {
         log_warn("old images are still in the pool", {{"error", removed.error().message}});
     open.host.enforced = TRY(probe_limits(open.host.cgroups, open.host.pool));
     open.oom_kill = static_cast<uint32_t>(TRY(probe_oom_kill(open.host.cgroups)));
+    open.freezes = probe_freezer(open.host.cgroups);
     return open;
 }
 

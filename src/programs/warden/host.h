@@ -31,6 +31,7 @@ struct OpenHost {
     // The revisions of the built-in templates; empty: not built here.
     std::array<std::string, kBuiltInTemplates.size()> templates;
     uint32_t oom_kill = 0;  // OomKill
+    bool freezes = false;   // sandboxes can be paused
 };
 
 Result<OpenHost> open_host(const HostOptions& options);

@@ -6,6 +6,7 @@
 //
 //     running in the journal, alive      taken over
 //     running in the journal, dead       taken over as ended: its files stay until it is destroyed
+//     being started again on its files   as ended
 //     being made or removed, or unknown  removed with everything
 #pragma once
 
