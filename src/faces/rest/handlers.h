@@ -32,6 +32,16 @@ Task<Result<Answer>> interrupt_run(Call& call);
 Task<Result<Answer>> write_stdin(Call& call);
 Task<Result<Answer>> read_artifact(Call& call);
 
+Task<Result<Answer>> create_process(Call& call);
+Task<Result<Answer>> list_processes(Call& call);
+Task<Result<Answer>> get_process(Call& call);
+Task<Result<Answer>> delete_process(Call& call);
+Task<Result<Answer>> stream_process_events(Call& call);
+Task<Result<Answer>> attach_process(Call& call);
+Task<Result<Answer>> write_process_stdin(Call& call);
+Task<Result<Answer>> signal_process(Call& call);
+Task<Result<Answer>> resize_terminal(Call& call);
+
 Task<Result<Answer>> write_file(Call& call);
 Task<Result<Answer>> read_file(Call& call);
 

@@ -1,0 +1,18 @@
+#include "ops/list_processes.h"
+
+#include <utility>
+
+#include "ops/validate.h"
+
+namespace cloister::ops {
+
+Task<Result<json::array>> list_processes(engine::Engine& engine, engine::Principal caller,
+                                         std::string sandbox_id) {
+    const Result<void> good = check_id("sandbox", sandbox_id);
+    if (!good) co_return good.error();
+    const auto sandbox = engine.sandboxes().find_running(caller.project, sandbox_id);
+    if (!sandbox) co_return sandbox.error();
+    co_return co_await engine::list_processes(*sandbox);
+}
+
+}  // namespace cloister::ops
