@@ -210,7 +210,10 @@ SignalProcess signal_process(FieldReader& in) {
     for (const auto& [word, number] : kSignals) {
         if (word == name) op.number = number;
     }
-    if (op.number == 0) in.fail("signal", fmt::format("there is no signal `{}` here", name));
+    if (op.number == 0) {
+        in.fail("signal", "`signal` must be HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP, TSTP "
+                          "or WINCH");
+    }
     return op;
 }
 

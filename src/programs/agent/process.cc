@@ -46,7 +46,7 @@ Error start_failure(std::string_view text) {
         return invalid_field("cwd", fmt::format("`cwd` cannot be entered: {}", text));
     }
     if (where.starts_with("executing")) {
-        return invalid_field("argv", fmt::format("the program cannot be started: {}", text));
+        return invalid_field("argv", fmt::format("`argv`: the program cannot be started: {}", text));
     }
     if (where.starts_with("opening the stdin")) {
         return invalid_field("stdin_path", fmt::format("`stdin_path` cannot be read: {}", text));
@@ -266,6 +266,9 @@ void Process::attach(Connection& client, const AttachProcess& op) {
 }
 
 void Process::feed(Reader& reader) {
+    // From there on it must not fall behind again.
+    const uint64_t behind = output_.end() - reader.cursor.offset;
+    reader.live = reader.live || behind <= limits::kProcessLag / 2;
     while (reader.client != nullptr && reader.client->queued() < kFedAhead) {
         auto piece = output_.read(reader.cursor, limits::kStreamChunk);
         if (!piece) {
@@ -276,7 +279,6 @@ void Process::feed(Reader& reader) {
             reader.client->send(FrameKind::Json,
                                 fmt::format(R"({{"event":"dropped","bytes":{}}})", piece->dropped));
         } else if (piece->frames.empty()) {
-            reader.live = true;
             if (running()) return;
             reader.client->on_gone = nullptr;
             Connection& client = *std::exchange(reader.client, nullptr);

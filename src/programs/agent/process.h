@@ -10,8 +10,8 @@
 // It has ended when its first process has: what was in its pipes then belongs to it. Children that
 // live on and hold the pipes delay nothing; what they write later is thrown away.
 //
-// A reader that has all there is, and falls behind, slows the program down; one that still catches
-// up, or that is not there, does not.
+// A reader that had caught up and falls behind slows the program down; one that still catches up,
+// or that is not there, does not.
 #pragma once
 
 #include <array>
@@ -84,7 +84,7 @@ class Process {
     struct Reader {
         Connection* client;
         ProcessOutput::Cursor cursor;
-        bool live = false;  // has had all there was
+        bool live = false;  // has caught up once
     };
     struct Writer {
         Connection* client;

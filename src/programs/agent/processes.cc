@@ -8,18 +8,50 @@
 #include "programs/agent/answers.h"
 
 namespace cloister::agent {
+namespace {
+
+// A child counts as the agent's, whose number of processes is small, until it has moved to the
+// group of the sandbox's programs.
+constexpr size_t kStartingMax = 16;
+
+}  // namespace
 
 Result<void> Processes::start(Connection& client, const StartProcess& op, const StringMap& env) {
     if (find(op.process) != nullptr) {
         return make_error(ErrorKind::AlreadyExists,
                           fmt::format("the process {} has been started already", op.process));
     }
-    if (running() >= limits::kProcessesMax) {
+    if (running() + waiting_.size() >= limits::kProcessesMax) {
         return make_error(ErrorKind::ResourceExhausted,
                           fmt::format("{} processes run in this sandbox already, its limit: end "
                                       "some, or start several from one shell",
                                       limits::kProcessesMax));
     }
+    if (starting() < kStartingMax) return begin(client, op, env);
+    Waiting& waiting = waiting_.emplace_back(Waiting{.client = &client, .op = op, .env = env});
+    client.on_frame = nullptr;
+    client.on_input_end = nullptr;
+    client.on_gone = [&waiting] { waiting.client = nullptr; };
+    return {};
+}
+
+void Processes::begin_waiting() {
+    while (!waiting_.empty() && starting() < kStartingMax) {
+        const Waiting next = std::move(waiting_.front());
+        if (next.client != nullptr) next.client->on_gone = nullptr;
+        waiting_.pop_front();
+        if (next.client == nullptr) continue;
+        const auto begun = begin(*next.client, next.op, next.env);
+        if (!begun) next.client->answer(error_answer(begun.error()));
+    }
+}
+
+size_t Processes::starting() const {
+    return static_cast<size_t>(std::ranges::count_if(
+        processes_, [](const auto& process) { return process->starting(); }));
+}
+
+Result<void> Processes::begin(Connection& client, const StartProcess& op, const StringMap& env) {
     processes_.push_back(TRY(Process::start(op, env, parts_)));
     Process& process = *processes_.back();
     client.on_frame = nullptr;
@@ -102,6 +134,7 @@ void Processes::tend() {
         return !process->running() && !process->has_readers();
     });
     forget_surplus();
+    begin_waiting();
 }
 
 void Processes::forget_surplus() {

@@ -34,10 +34,20 @@ class Processes {
     bool drop_oldest();
 
   private:
+    // One whose start has to wait for others'.
+    struct Waiting {
+        Connection* client;  // null: gone
+        StartProcess op;
+        StringMap env;
+    };
+    Result<void> begin(Connection& client, const StartProcess& op, const StringMap& env);
+    void begin_waiting();
+    size_t starting() const;
     void forget_surplus();
 
     const ProcessParts parts_;
     std::list<std::unique_ptr<Process>> processes_;  // oldest first
+    std::list<Waiting> waiting_;
     std::list<std::unique_ptr<Process>> removed_;    // until they have ended
 };
 
