@@ -43,7 +43,7 @@ class Operation:
     def url(self, **parameters: str) -> str:
         """The path with its parameters filled in; those that are not named get a valid value of nothing."""
         nothing = dict.fromkeys(("sandbox_id", "context_id", "process_id", "run_id", "key_id"), "a" * 20)
-        values = nothing | {"index": "0", "port": "8000"} | parameters
+        values = nothing | {"index": "0", "port": "8000", "path": "x"} | parameters
         return self.path.format(**values)
 
 

@@ -19,7 +19,7 @@
 #include "engine/agent.h"
 #include "engine/run.h"
 #include "engine/sandbox.h"
-#include "wire/process_limits.h"
+#include "base/process_limits.h"
 
 namespace cloister::engine {
 

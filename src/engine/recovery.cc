@@ -107,6 +107,8 @@ Task<void> Recovery::take_over_contents(std::shared_ptr<Sandbox> sandbox) {
     }
     if (sandbox->death()) co_return;
     sandbox->set_running();
+    if (state->processes > 0) sandbox->set_may_work();
+    sandbox->published_ports().insert(state->published.begin(), state->published.end());
     for (const AgentContext& context : state->contexts) {
         const auto known = sandbox->find_context(context.id);
         if (!known) spawn(end_interpreter(sandbox->agent_socket(), context.id));

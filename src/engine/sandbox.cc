@@ -106,6 +106,11 @@ int64_t Sandbox::guard_at() const {
     return earliest;
 }
 
+void Sandbox::set_work(Work work) {
+    being_asked_ = work == Work::Asking;
+    if (work == Work::Working) last_used_ = steady_ms();
+}
+
 Sandbox::Use::Use(std::shared_ptr<Sandbox> sandbox) : sandbox_(std::move(sandbox)) {
     ++sandbox_->users_;
 }

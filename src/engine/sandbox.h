@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,18 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     const std::optional<Disk>& disk() const { return disk_; }
     void set_disk(Disk disk) { disk_ = disk; }
 
+    // Ports of its servers that are reachable without a key.
+    std::set<uint16_t>& published_ports() { return published_ports_; }
+
+    // Whether processes may work in it that nobody waits for: before it counts as idle, its agent is
+    // asked.
+    bool may_work() const { return may_work_; }
+    void set_may_work() { may_work_ = true; }
+    // While it is asked, nobody else asks; afterwards its idle time begins anew if it works.
+    enum class Work { Asking, Working, Resting };
+    bool being_asked() const { return being_asked_; }
+    void set_work(Work work);
+
     // What the last run that ended has listed.
     const std::vector<Artifact>& last_artifacts() const { return last_artifacts_; }
     void set_last_artifacts(std::vector<Artifact> files) { last_artifacts_ = std::move(files); }
@@ -123,6 +136,8 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     SandboxState state_ = SandboxState::Creating;
     std::vector<std::shared_ptr<Context>> contexts_;
     std::vector<Artifact> last_artifacts_;
+    std::set<uint16_t> published_ports_;
+    bool may_work_ = false, being_asked_ = false;
     std::optional<Disk> disk_;
     std::optional<Death> death_;
     Signal died_;

@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "engine/agent_state.h"
 #include "engine/string_map.h"
 #include "wire/layout.h"
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr int64_t kRunsEndMs = 2'000;  // how long destroy() waits for the runs of a killed sandbox
 constexpr std::chrono::milliseconds kRunsEndPause{5};
+constexpr std::chrono::milliseconds kWorkLook{2'000};
 
 std::string key_of(std::string_view project, std::string_view id) {
     return fmt::format("{}/{}", project, id);
@@ -76,6 +78,15 @@ Error not_yet(std::string_view id) {
                       fmt::format("the service was restarted and is taking the sandbox `{}` over: "
                                   "try again in a moment",
                                   id));
+}
+
+// Whether its processes use more than one part in a hundred of a CPU.
+Task<bool> works(std::string agent_socket) {
+    const auto before = co_await ask_agent_state(agent_socket);
+    if (!before || before->processes == 0) co_return false;
+    co_await sleep_for(kWorkLook);
+    const auto after = co_await ask_agent_state(agent_socket);
+    co_return after && (after->cpu_ms - before->cpu_ms) * 100 > kWorkLook.count();
 }
 
 }  // namespace
@@ -186,6 +197,15 @@ Result<std::shared_ptr<Sandbox>> Sandboxes::find_running(std::string_view projec
     (void)TRY(
         describe(project, id));  // an unknown one and a later one are told apart from a dead one
     return dead_sandbox(id);
+}
+
+Result<std::shared_ptr<Sandbox>> Sandboxes::find_published(std::string_view id,
+                                                           uint16_t port) const {
+    for (const auto& sandbox : live_ | std::views::values) {
+        const bool same = sandbox->id() == id && sandbox->state() == SandboxState::Running;
+        if (same && sandbox->published_ports().contains(port)) return sandbox;
+    }
+    return make_error(ErrorKind::NotFound, "no such port is published");
 }
 
 Result<SandboxInfo> Sandboxes::describe(std::string_view project, std::string_view id) const {
@@ -314,6 +334,19 @@ Task<void> Sandboxes::look_at_disk(std::shared_ptr<WardenClient> warden,
     if (usage) sandbox->set_disk({.bytes = usage->disk_bytes, .at_ms = steady_ms()});
 }
 
+// What runs in the background and computes is use, too; what only waits is not.
+Task<void> Sandboxes::end_if_idle(std::shared_ptr<Sandboxes> self,
+                                  std::shared_ptr<Sandbox> sandbox) {
+    if (sandbox->may_work()) {
+        sandbox->set_work(Sandbox::Work::Asking);
+        const bool busy = co_await works(sandbox->agent_socket());
+        sandbox->set_work(busy ? Sandbox::Work::Working : Sandbox::Work::Resting);
+    }
+    if (!sandbox->idle(steady_ms())) co_return;
+    self->on_lost(sandbox, {.reason = EndReason::Cancelled,
+                            .message = "the sandbox was idle for too long"});
+}
+
 void Sandboxes::watch() {
     const int64_t now = steady_ms();
     std::vector<std::shared_ptr<Sandbox>> all;
@@ -324,8 +357,7 @@ void Sandboxes::watch() {
                     {.message = "the run was past its time and the sandbox did not answer: "
                                 "it was killed"});
         } else if (sandbox->idle(now)) {
-            on_lost(sandbox, {.reason = EndReason::Cancelled,
-                              .message = "the sandbox was idle for too long"});
+            if (!sandbox->being_asked()) spawn(end_if_idle(shared_from_this(), sandbox));
         } else if (sandbox->busy()) {
             spawn(look_at_disk(warden_, sandbox));
         }

@@ -42,6 +42,9 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     // A running one; NotFound with the way out else, Unavailable while it is taken over.
     Result<std::shared_ptr<Sandbox>> find_running(std::string_view project,
                                                   std::string_view id) const;
+    // The one that has published that port, of whatever project: what is published is for everybody
+    // who has its address. NotFound else.
+    Result<std::shared_ptr<Sandbox>> find_published(std::string_view id, uint16_t port) const;
     // Also dead ones, for limits::kRunRecordKeepMs.
     Result<SandboxInfo> describe(std::string_view project, std::string_view id) const;
     std::vector<SandboxInfo> list(
@@ -71,6 +74,8 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     Result<void> store_death(const Sandbox::Name& name);
     static Task<void> clear_away(std::shared_ptr<Sandboxes> self, std::shared_ptr<Sandbox> sandbox);
     Task<void> remove_host_objects(std::string id);
+    static Task<void> end_if_idle(std::shared_ptr<Sandboxes> self,
+                                  std::shared_ptr<Sandbox> sandbox);
     static Task<void> look_at_disk(std::shared_ptr<WardenClient> warden,
                                    std::shared_ptr<Sandbox> sandbox);
 

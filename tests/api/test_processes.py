@@ -486,3 +486,12 @@ def test_of_another_project_nothing_is_seen(box: Box, anonymous: httpx.Client) -
     for path in ("", f"/{process}", f"/{process}/events"):
         assert anonymous.get(box.url + path).status_code == 401
     assert json.loads(box.client.get(f"/v1/sandboxes/{'a' * 20}/processes/{process}").text)["error"]["code"] == "not_found"
+
+
+def test_a_sandbox_whose_process_computes_is_not_idle(client: httpx.Client) -> None:
+    busy, lazy = (create_sandbox(client, idle_timeout_seconds=1)["id"] for _ in range(2))
+    Box(client, busy).start("while :; do :; done")
+    Box(client, lazy).start(["sleep", "600"])
+    wait_until(lambda: client.get(f"/v1/sandboxes/{lazy}").json().get("state") == "dead", 30, "what only waits is idle")
+    assert client.get(f"/v1/sandboxes/{busy}").json()["state"] == "running"
+    assert client.delete(f"/v1/sandboxes/{busy}").status_code == 204

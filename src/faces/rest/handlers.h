@@ -2,6 +2,7 @@
 #pragma once
 
 #include "faces/rest/call.h"
+#include "faces/rest/port_address.h"
 
 namespace cloister::rest {
 
@@ -41,6 +42,14 @@ Task<Result<Answer>> attach_process(Call& call);
 Task<Result<Answer>> write_process_stdin(Call& call);
 Task<Result<Answer>> signal_process(Call& call);
 Task<Result<Answer>> resize_terminal(Call& call);
+
+Task<Result<Answer>> list_ports(Call& call);
+Task<Result<Answer>> publish_port(Call& call);
+Task<Result<Answer>> close_port(Call& call);
+Task<Result<Answer>> use_port(Call& call);
+enum class PortRoute { Path, Host };
+// Also for a call without a caller: the port must be published then.
+Task<Result<Answer>> pass_to_port(Call& call, PortAddress address, PortRoute route);
 
 Task<Result<Answer>> write_file(Call& call);
 Task<Result<Answer>> read_file(Call& call);

@@ -1,6 +1,7 @@
 #include "programs/agent/agent.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include "base/time.h"
 #include "os/process.h"
 #include "programs/agent/answers.h"
-#include "wire/process_limits.h"
+#include "base/process_limits.h"
 
 namespace cloister::agent {
 namespace {
@@ -386,9 +387,9 @@ void Agent::handle(Connection& client, const GetState&) {
             fmt::format(R"({}{{"run":"{}","context":"{}","ended":{}}})", runs.empty() ? "" : ",",
                         stream->run(), stream->context(), stream->ended());
     }
-    client.answer(ok_answer(fmt::format(R"("contexts":[{}],"runs":[{}],"processes":{},"cpu_ms":{})",
-                                        contexts, runs, processes_.running(),
-                                        meter_.cpu_ms_since({}))));
+    client.answer(ok_answer(fmt::format(R"("contexts":[{}],"runs":[{}],"published":[{}],"processes":{},"cpu_ms":{})", contexts, runs,
+                    fmt::join(ports_.published(), ","), processes_.running(),
+                    meter_.cpu_ms_since({}))));
 }
 
 void Agent::handle(Connection& client, const FileRead& op) {

@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "programs/agent/json_slice.h"
 #include "wire/frame.h"
-#include "wire/process_limits.h"
+#include "base/process_limits.h"
 
 namespace cloister::agent {
 namespace {

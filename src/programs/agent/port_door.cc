@@ -16,7 +16,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "programs/agent/answers.h"
-#include "wire/process_limits.h"
+#include "base/process_limits.h"
 
 namespace cloister::agent {
 namespace {

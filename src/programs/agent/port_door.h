@@ -29,6 +29,7 @@ class PortDoor {
     // nobody listens there.
     Result<void> connect(Connection& client, const ConnectPort& op);
     Result<void> publish(const PublishPort& op);
+    const std::set<uint16_t>& published() const { return published_; }
     // A JSON list of those that are published or have a listener.
     std::string list() const;
 

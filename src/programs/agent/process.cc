@@ -323,20 +323,24 @@ Result<void> Process::take_stdin(Connection& client, const WriteStdin& op) {
     return {};
 }
 
-// An empty frame ends this client's part.
+bool Process::reads_stdin() const {
+    if (!running()) return false;
+    return op_.terminal ? streams_[0].fd.open() : stdin_.open() && !stdin_ended_;
+}
+
+// An empty frame ends this client's part. What was taken before its process ended was taken.
 void Process::on_stdin_frame(Writer& writer, const HeldMessage& frame) {
     const std::string_view bytes = std::string_view(frame->bytes).substr(1);
-    const bool terminal_gone = op_.terminal && !streams_[0].fd.open();
-    if (!running() || terminal_gone || (!op_.terminal && (!stdin_.open() || stdin_ended_))) {
-        return finish_writer(writer, has_ended(id()));
-    }
+    const bool reads = reads_stdin();
     if (!bytes.empty()) {
+        writer.refused = writer.refused || !reads;
+        if (!reads) return;
         writer.bytes += bytes.size();
         stdin_queue_.append(bytes);
         return write_stdin();
     }
-    if (writer.end == WriteStdin::End::Close) stdin_ended_ = true;
-    finish_writer(writer, {});
+    if (writer.end == WriteStdin::End::Close && reads) stdin_ended_ = true;
+    finish_writer(writer, writer.refused ? Result<void>(has_ended(id())) : Result<void>());
     write_stdin();
 }
 
@@ -370,6 +374,11 @@ void Process::end_stdin() {
     unwatch(stdin_);
     stdin_queue_.clear();
     stdin_ended_ = true;
+    let_writers_go_on();
+}
+
+// Frames that still come are read, and refused.
+void Process::let_writers_go_on() const {
     for (const Writer& writer : writers_) {
         if (writer.client != nullptr) writer.client->set_reading(Connection::Reading::On);
     }
@@ -438,9 +447,7 @@ void Process::on_child_end(const os::ChildEnd& end) {
     unwatch(stdin_);
     // What lives on in the terminal's session is told that nobody is there any more.
     if (op_.terminal) unwatch(streams_[0].fd);
-    for (Writer& writer : writers_) {
-        if (writer.client != nullptr) finish_writer(writer, has_ended(id()));
-    }
+    let_writers_go_on();
     if (timed_out_ || killed_) kill_session(end.pid);  // orphans, which had lost their ancestor
     update_interest();
     tend();

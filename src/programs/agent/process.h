@@ -90,6 +90,7 @@ class Process {
         Connection* client;
         WriteStdin::End end;
         uint64_t bytes = 0;
+        bool refused = false;  // bytes came that nobody reads any more
     };
     struct Ends {
         os::Fd in, out, err;
@@ -112,7 +113,9 @@ class Process {
     void feed(Reader& reader);
     std::string ended_event() const;
     // --- stdin ---
+    bool reads_stdin() const;
     void on_stdin_frame(Writer& writer, const HeldMessage& frame);
+    void let_writers_go_on() const;
     void write_stdin();
     void end_stdin();
     void finish_writer(Writer& writer, const Result<void>& result);

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "programs/agent/run_spool.h"
-#include "wire/process_limits.h"
+#include "base/process_limits.h"
 
 namespace cloister::agent {
 

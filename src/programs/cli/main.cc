@@ -16,8 +16,11 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 9> kVerbs{{
+constexpr std::array<Verb, 12> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
+    {"exec", "run a program in a sandbox that lives", exec_command},
+    {"shell", "an interactive shell in a sandbox", shell_command},
+    {"port", "publish ports of a sandbox, list and close them", port_command},
     {"serve", "run the service on this machine (root)", serve_command},
     {"status", "what is running", status_command},
     {"doctor", "what isolation and limits are in force, and why not more", doctor_command},

@@ -37,7 +37,7 @@ constexpr std::chrono::milliseconds kLockPause{100};
 
 struct ServeOptions {
     Place place;
-    std::string listen, user = "cloister", image, runtime, log_level, min_tier;
+    std::string listen, user = "cloister", image, runtime, log_level, min_tier, domain;
     std::vector<std::string> require_limits;
     int64_t idle_exit_seconds = 0;
     bool detach = false, print_key = false, quiet = false;
@@ -53,6 +53,8 @@ struct ServePlan {
 
 void add_options(CLI::App& app, ServeOptions& options) {
     add_place_options(app, options.place);
+    app.add_option("--domain", options.domain,
+                   "PORT-SANDBOX.DOMAIN become names of the ports of sandboxes");
     app.add_option("--listen", options.listen, "ADDRESS:PORT (default 127.0.0.1:8000)");
     app.add_flag("--detach", options.detach,
                  "go on in the background; answers when the service is ready");
@@ -187,6 +189,7 @@ Result<ServePlan> plan_service(const ServeOptions& options) {
     ServePlan plan;
     SupervisorSettings& settings = plan.settings;
     settings.data = TRY(find_data(options.place));
+    settings.domain = choose(options.domain, file.domain, "");
     settings.listen = choose(options.listen, file.listen, "127.0.0.1:8000");
     settings.log_level = choose(options.log_level, file.log_level, "info");
     if (!log_level_from(settings.log_level)) {

@@ -21,8 +21,8 @@ namespace cloister::cli {
 namespace {
 
 constexpr size_t kFileMax = 64 * limits::kKiB;
-constexpr std::array<std::string_view, 5> kKeys = {"listen", "data", "log_level", "min_tier",
-                                                   "require_limits"};
+constexpr std::array<std::string_view, 6> kKeys = {"listen",   "data",           "log_level",
+                                                   "min_tier", "require_limits", "domain"};
 
 bool exists(const std::string& path) {
     return ::access(path.c_str(), F_OK) == 0;
@@ -109,6 +109,7 @@ Result<FileSettings> parse_settings(std::string_view text, std::string_view name
     out.data = TRY(take_string(parsed.table(), "data", name));
     out.log_level = TRY(take_string(parsed.table(), "log_level", name));
     out.min_tier = TRY(take_string(parsed.table(), "min_tier", name));
+    out.domain = TRY(take_string(parsed.table(), "domain", name));
     out.require_limits = TRY(take_strings(parsed.table(), "require_limits", name));
     return out;
 }

@@ -20,9 +20,10 @@ struct Place {
 void add_place_options(CLI::App& app, Place& place);    // --data, --config
 void add_service_options(CLI::App& app, Place& place);  // --url, --key
 
-// cloister.toml, which may name `listen`, `data`, `log_level`, `min_tier` and `require_limits`.
+// cloister.toml, which may name `listen`, `data`, `log_level`, `min_tier`, `require_limits` and
+// `domain`.
 struct FileSettings {
-    std::optional<std::string> listen, data, log_level, min_tier;
+    std::optional<std::string> listen, data, log_level, min_tier, domain;
     std::vector<std::string> require_limits;
 };
 // `path`, or the first that exists of ./cloister.toml and /etc/cloister/cloister.toml.

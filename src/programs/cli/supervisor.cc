@@ -168,6 +168,9 @@ Result<void> Supervisor::start_server() {
         program.argv.insert(program.argv.end(),
                             {"--idle-exit-ms", std::to_string(settings_.idle_exit_ms)});
     }
+    if (!settings_.domain.empty()) {
+        program.argv.insert(program.argv.end(), {"--domain", settings_.domain});
+    }
     program.environment.push_back("CLOISTER_API_KEY=" + settings_.key);
     program.identity = settings_.server;
     program.ready = &ready.write;

@@ -1,4 +1,4 @@
-// Limits of processes, terminals and ports.
+// Limits of processes, terminals and ports: the part of limits.h that only they need.
 #pragma once
 
 #include "base/limits.h"
