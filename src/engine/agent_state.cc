@@ -5,8 +5,8 @@
 
 #include "base/ids.h"
 #include "base/limits.h"
-#include "engine/agent.h"
 #include "base/process_limits.h"
+#include "engine/agent.h"
 
 namespace cloister::engine {
 namespace {

@@ -20,7 +20,8 @@ Task<Result<json::array>> list_ports(std::shared_ptr<Sandbox> sandbox) {
     const json::value* list = answer->if_contains("ports");
     if (list == nullptr || !list->is_array()) co_return out;
     for (const json::value& entry : list->as_array()) {
-        const json::value* port = entry.is_object() ? entry.as_object().if_contains("port") : nullptr;
+        const json::value* port =
+            entry.is_object() ? entry.as_object().if_contains("port") : nullptr;
         if (port == nullptr || !port->is_int64()) continue;
         out.push_back(json::object{{"port", port->as_int64()},
                                    {"published", flag_of(entry.as_object(), "published")},

@@ -231,9 +231,8 @@ Task<Result<std::shared_ptr<ProcessStream>>> ProcessStream::open(std::shared_ptr
     stream->offset_ = static_cast<uint64_t>(std::max<int64_t>(int_of(*answer, "offset"), 0));
     stream->alternate_ = flag_of(*answer, "alternate");
     stream->process_ = process_json(*stream->sandbox_, object_in(*answer, "process"));
-    stream->push({.kind = ProcessItem::Kind::Started,
-                  .end = stream->offset_,
-                  .process = stream->process_});
+    stream->push(
+        {.kind = ProcessItem::Kind::Started, .end = stream->offset_, .process = stream->process_});
     spawn(read_on(stream));
     co_return stream;
 }

@@ -1,5 +1,5 @@
-// Processes of a live sandbox: programs that clients start in it, with pipes or a terminal. All that
-// is known about them lies with the sandbox's agent, so they outlive any server.
+// Processes of a live sandbox: programs that clients start in it, with pipes or a terminal. All
+// that is known about them lies with the sandbox's agent, so they outlive any server.
 //
 //     const auto process = co_await start_process(sandbox, std::move(spec));
 //     auto stream = co_await ProcessStream::open(sandbox, id, {.after = 0});
@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "base/process_limits.h"
 #include "base/result.h"
 #include "engine/agent.h"
 #include "engine/run.h"
 #include "engine/sandbox.h"
-#include "base/process_limits.h"
 
 namespace cloister::engine {
 

@@ -75,8 +75,8 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     // Ports of its servers that are reachable without a key.
     std::set<uint16_t>& published_ports() { return published_ports_; }
 
-    // Whether processes may work in it that nobody waits for: before it counts as idle, its agent is
-    // asked.
+    // Whether processes may work in it that nobody waits for: before it counts as idle, its agent
+    // is asked.
     bool may_work() const { return may_work_; }
     void set_may_work() { may_work_ = true; }
     // While it is asked, nobody else asks; afterwards its idle time begins anew if it works.

@@ -343,8 +343,8 @@ Task<void> Sandboxes::end_if_idle(std::shared_ptr<Sandboxes> self,
         sandbox->set_work(busy ? Sandbox::Work::Working : Sandbox::Work::Resting);
     }
     if (!sandbox->idle(steady_ms())) co_return;
-    self->on_lost(sandbox, {.reason = EndReason::Cancelled,
-                            .message = "the sandbox was idle for too long"});
+    self->on_lost(sandbox,
+                  {.reason = EndReason::Cancelled, .message = "the sandbox was idle for too long"});
 }
 
 void Sandboxes::watch() {

@@ -2,7 +2,8 @@
 //
 //     AnswerParser parser;
 //     while (!TRY(parser.head())) parser.feed(…);       // or parser.end_of_input()
-//     for (;;) { bytes = TRY(parser.body()); … if (bytes.empty()) { if (parser.done()) break; feed } }
+//     for (;;) { bytes = TRY(parser.body()); … if (bytes.empty()) { if (parser.done()) break; feed
+//     } }
 //
 // Internal to this room.
 #pragma once

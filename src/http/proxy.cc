@@ -13,9 +13,15 @@
 namespace cloister::http {
 namespace {
 
-constexpr std::array<std::string_view, 9> kHopByHop = {
-    "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
-    "TE",         "Trailer",    "Transfer-Encoding",  "Upgrade"};
+constexpr std::array<std::string_view, 9> kHopByHop = {"Connection",
+                                                       "Keep-Alive",
+                                                       "Proxy-Authenticate",
+                                                       "Proxy-Authorization",
+                                                       "Proxy-Connection",
+                                                       "TE",
+                                                       "Trailer",
+                                                       "Transfer-Encoding",
+                                                       "Upgrade"};
 // Answers before the answer.
 constexpr int kInformationalMax = 8;
 
@@ -35,8 +41,8 @@ bool is_one_line(std::string_view text) {
 }
 
 std::string request_head(const Request& request, const ProxyPlan& plan) {
-    std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method(), plan.target,
-                                  plan.host);
+    std::string out =
+        fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method(), plan.target, plan.host);
     const auto is_hidden = [&plan](std::string_view name) {
         return std::ranges::any_of(plan.hidden, [name](const auto& h) { return same(h, name); }) ||
                plan.added.contains(name);
@@ -50,8 +56,8 @@ std::string request_head(const Request& request, const ProxyPlan& plan) {
         if (is_one_line(value)) out += fmt::format("{}: {}\r\n", name, value);
     }
     if (wants_upgrade(request)) {
-        return out + fmt::format("Connection: Upgrade\r\nUpgrade: {}\r\n\r\n",
-                                 request.header("Upgrade"));
+        return out +
+               fmt::format("Connection: Upgrade\r\nUpgrade: {}\r\n\r\n", request.header("Upgrade"));
     }
     if (const auto length = request.content_length()) {
         out += fmt::format("Content-Length: {}\r\n", *length);
@@ -175,8 +181,8 @@ Task<Result<int>> pass_bytes(const AnswerHead& head, AnswerParser& parser, Respo
                              std::shared_ptr<Upstream> upstream) {
     Headers headers;
     for (const auto& [name, value] : head.headers) {
-        const bool kept = same(name, "Connection") || same(name, "Upgrade") ||
-                          !is_hop_by_hop(name, head.headers);
+        const bool kept =
+            same(name, "Connection") || same(name, "Upgrade") || !is_hop_by_hop(name, head.headers);
         if (kept) headers.emplace(name, value);
     }
     const auto client = co_await response.switch_protocols(std::move(headers));

@@ -1,5 +1,5 @@
-// Proxy: passes one request on to a server that is reached over some stream of bytes, and its answer
-// back, both as they come. Headers that belong to one connection stay there; other protocols
+// Proxy: passes one request on to a server that is reached over some stream of bytes, and its
+// answer back, both as they come. Headers that belong to one connection stay there; other protocols
 // (WebSockets) are passed on as bytes.
 #pragma once
 
@@ -27,7 +27,7 @@ struct ProxyPlan {
     std::string host;                 // its Host header
     std::vector<std::string> hidden;  // headers of the client that the server must not see
     Headers added;                    // in place of those of the same name
-    std::string prefix;  // what the client has before the server's paths: for Location
+    std::string prefix;               // what the client has before the server's paths: for Location
 };
 
 // Answers the status that was passed on. An error, and nothing was sent, if the server gave no

@@ -1,5 +1,5 @@
-// WebSocketClient: a client's end of a WebSocket, for a program that waits with poll(). Nothing here
-// blocks but open().
+// WebSocketClient: a client's end of a WebSocket, for a program that waits with poll(). Nothing
+// here blocks but open().
 //
 //     auto socket = TRY(WebSocketClient::open(client, request, refused));
 //     socket.queue(WebSocketKind::Binary, "hello");

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "base/ids.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 
@@ -190,6 +191,14 @@ std::string close_payload(uint16_t code, std::string_view reason) {
     append_big_endian(out, code, 2);
     reason = reason.substr(0, kControlMax - 2);
     return out += reason.substr(0, reason.size() - incomplete_tail(reason));
+}
+
+std::string new_websocket_key() {
+    std::array<unsigned char, 16> nonce{};
+    random_bytes(nonce);
+    std::array<unsigned char, 4 * ((nonce.size() + 2) / 3) + 1> encoded{};
+    const int size = EVP_EncodeBlock(encoded.data(), nonce.data(), nonce.size());
+    return {encoded.begin(), encoded.begin() + size};
 }
 
 std::string websocket_accept(std::string_view key) {

@@ -97,6 +97,8 @@ std::string websocket_frame(WebSocketKind kind, std::string_view payload,
                             const std::array<char, 4>& mask);
 // The payload of a Close frame; the reason is cut to what fits.
 std::string close_payload(uint16_t code, std::string_view reason);
+// A new value of `Sec-WebSocket-Key`.
+std::string new_websocket_key();
 // The value of `Sec-WebSocket-Accept` for a client's `Sec-WebSocket-Key`.
 std::string websocket_accept(std::string_view key);
 // Whether it is base64 of 16 bytes, as the RFC asks.

@@ -1,16 +1,17 @@
 #include "ops/publish_port.h"
 
+#include "engine/ports.h"
 #include "ops/validate.h"
 
 namespace cloister::ops {
 
 Task<Result<void>> publish_port(engine::Engine& engine, engine::Principal caller,
-                                std::string sandbox_id, uint16_t port, engine::PortState state) {
+                                std::string sandbox_id, uint16_t port) {
     const Result<void> good = check_id("sandbox", sandbox_id);
     if (!good) co_return good.error();
     const auto sandbox = engine.sandboxes().find_running(caller.project, sandbox_id);
     if (!sandbox) co_return sandbox.error();
-    co_return co_await engine::set_port(*sandbox, port, state);
+    co_return co_await engine::set_port(*sandbox, port, engine::PortState::Published);
 }
 
 }  // namespace cloister::ops

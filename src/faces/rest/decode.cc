@@ -249,8 +249,9 @@ void read_terminal(FieldReader& in, engine::ProcessSpec& spec) {
     const auto size = decode_size(*pty, "pty.");
     if (!size) return in.fail("pty", size.error().message);
     if (spec.stdin_mode != engine::StdinMode::None || spec.stdin_path) {
-        return in.fail("pty", "a terminal is its process's stdin: leave `stdin`, `stdin_path` and "
-                              "`stdin_open` out");
+        return in.fail("pty",
+                       "a terminal is its process's stdin: leave `stdin`, `stdin_path` and "
+                       "`stdin_open` out");
     }
     spec.terminal = *size;
 }
@@ -258,7 +259,8 @@ void read_terminal(FieldReader& in, engine::ProcessSpec& spec) {
 OnDisconnect read_kill_on_disconnect(FieldReader& in) {
     const std::string word = in.optional_string("on_disconnect", kWordMax).value_or("continue");
     if (word == "kill") return OnDisconnect::Interrupt;
-    if (word != "continue") in.fail("on_disconnect", "`on_disconnect` must be `continue` or `kill`");
+    if (word != "continue")
+        in.fail("on_disconnect", "`on_disconnect` must be `continue` or `kill`");
     return OnDisconnect::Continue;
 }
 

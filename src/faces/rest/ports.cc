@@ -10,6 +10,7 @@
 #include "faces/rest/handlers.h"
 #include "faces/rest/port_address.h"
 #include "http/proxy.h"
+#include "ops/close_port.h"
 #include "ops/connect_port.h"
 #include "ops/list_ports.h"
 #include "ops/publish_port.h"
@@ -49,10 +50,11 @@ std::string url_of(const Call& call, const PortAddress& address) {
 Result<PortAddress> address_of(const Call& call) {
     const auto port = port_in(call.parameters[1]);
     if (port) return PortAddress{.sandbox_id = call.parameters[0], .port = *port};
-    return make_error(ErrorKind::NotFound,
-                      fmt::format("`{}` is no port: it is a number from 1 to 65535 without zeros in "
-                                  "front",
-                                  call.parameters[1]));
+    return make_error(
+        ErrorKind::NotFound,
+        fmt::format("`{}` is no port: it is a number from 1 to 65535 without zeros in "
+                    "front",
+                    call.parameters[1]));
 }
 
 json::object port_json(const Call& call, const PortAddress& address, bool listening,
@@ -110,8 +112,8 @@ Task<Result<Answer>> publish_port(Call& call) {
     if (!text) co_return text.error();
     const auto port = decode_port(*text);
     if (!port) co_return port.error();
-    const auto done = co_await ops::publish_port(*call.engine, call.caller, call.parameters[0],
-                                                 *port, engine::PortState::Published);
+    const auto done =
+        co_await ops::publish_port(*call.engine, call.caller, call.parameters[0], *port);
     if (!done) co_return done.error();
     const PortAddress address{.sandbox_id = call.parameters[0], .port = *port};
     co_return Answer::json(200, {{"port", *port}, {"url", url_of(call, address)}});
@@ -120,8 +122,8 @@ Task<Result<Answer>> publish_port(Call& call) {
 Task<Result<Answer>> close_port(Call& call) {
     const auto address = address_of(call);
     if (!address) co_return address.error();
-    const auto done = co_await ops::publish_port(*call.engine, call.caller, call.parameters[0],
-                                                 address->port, engine::PortState::Closed);
+    const auto done =
+        co_await ops::close_port(*call.engine, call.caller, call.parameters[0], address->port);
     if (!done) co_return done.error();
     co_return Answer::nothing();
 }
@@ -135,10 +137,9 @@ Task<Result<Answer>> pass_to_port(Call& call, PortAddress address, PortRoute rou
         co_return bad_gateway(call, connection.error());
     }
     if (!connection) co_return connection.error();
-    const auto passed =
-        co_await http::proxy(call.request, call.response,
-                             std::make_shared<PortUpstream>(*connection),
-                             plan_of(call, address, route));
+    const auto passed = co_await http::proxy(call.request, call.response,
+                                             std::make_shared<PortUpstream>(*connection),
+                                             plan_of(call, address, route));
     if (passed) co_return Answer::streamed(*passed);
     if (call.response.started()) co_return passed.error();
     co_return bad_gateway(call, passed.error());

@@ -207,8 +207,8 @@ class Messages {
         std::string text;
         if (item.kind == Kind::Stdout || item.kind == Kind::Stderr) {
             stream_ = item.kind;
-            text = fmt::format(R"({{"event":"stream","data":{{"name":"{}"}}}})",
-                               word_of(item.kind));
+            text =
+                fmt::format(R"({{"event":"stream","data":{{"name":"{}"}}}})", word_of(item.kind));
         } else {
             const std::string data = data_of(item);
             append_json(text, {.number = item.end, .type = word_of(item.kind), .data = data});
@@ -267,9 +267,8 @@ Task<Result<void>> attach_websocket(Call& call, ops::ProcessName name,
     if (!socket) stream->close();
     if (!socket) co_return socket.error();
     const auto control = std::make_shared<Control>(call, std::move(name));
-    (*socket)->listen([control](http::WebSocketMessage message) {
-        return control->take(std::move(message));
-    });
+    (*socket)->listen(
+        [control](http::WebSocketMessage message) { return control->take(std::move(message)); });
     Messages messages(**socket);
     if (stream->alternate()) {
         (void)co_await (*socket)->send(http::WebSocketKind::Binary, kEnterAlternate);

@@ -1,5 +1,5 @@
-// What a process writes, live, until its end: as server-sent events, as lines of JSON, as messages of
-// a WebSocket; and a WebSocket as its terminal, or its pipes, with both directions.
+// What a process writes, live, until its end: as server-sent events, as lines of JSON, as messages
+// of a WebSocket; and a WebSocket as its terminal, or its pipes, with both directions.
 #pragma once
 
 #include <memory>

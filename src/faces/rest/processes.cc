@@ -58,7 +58,8 @@ Result<engine::ProcessStream::From> from_of(const Call& call) {
     engine::ProcessStream::From from{.after = TRY(after_of(call))};
     const std::string screen = http::query_value(call.request.query(), "screen").value_or("false");
     if (screen != "true" && screen != "false") {
-        return make_error(ErrorKind::InvalidArgument, "`screen` in the query must be true or false");
+        return make_error(ErrorKind::InvalidArgument,
+                          "`screen` in the query must be true or false");
     }
     if (screen == "true") from.screen = engine::ProcessStream::Screen::Yes;
     return from;
@@ -138,8 +139,8 @@ Task<Result<Answer>> signal_process(Call& call) {
     if (!text) co_return text.error();
     Result<std::string> signal = decode_signal(*text);
     if (!signal) co_return std::move(signal).error();
-    const auto sent = co_await ops::signal_process(*call.engine, call.caller, name_of(call),
-                                                   std::move(*signal));
+    const auto sent =
+        co_await ops::signal_process(*call.engine, call.caller, name_of(call), std::move(*signal));
     if (!sent) co_return sent.error();
     co_return Answer::nothing();
 }

@@ -47,12 +47,14 @@ constexpr std::array kRoutes = std::to_array<Route>({
     {"listPorts", "GET", "/v1/sandboxes/{sandbox_id}/ports", Key::Needed, list_ports},
     {"publishPort", "POST", "/v1/sandboxes/{sandbox_id}/ports", Key::Needed, publish_port},
     {"closePort", "DELETE", "/v1/sandboxes/{sandbox_id}/ports/{port}", Key::Needed, close_port},
-    {"getFromPort", "GET", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path*}", Key::Wanted, use_port},
-    {"putToPort", "PUT", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path*}", Key::Wanted, use_port},
-    {"postToPort", "POST", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path*}", Key::Wanted, use_port},
-    {"deleteFromPort", "DELETE", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path*}", Key::Wanted, use_port},
-    {"patchToPort", "PATCH", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path*}", Key::Wanted, use_port},
-    {"askPort", "OPTIONS", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path*}", Key::Wanted, use_port},
+    {"getFromPort", "GET", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted, use_port},
+    {"putToPort", "PUT", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted, use_port},
+    {"postToPort", "POST", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted, use_port},
+    {"deleteFromPort", "DELETE", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted,
+     use_port},
+    {"patchToPort", "PATCH", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted,
+     use_port},
+    {"askPort", "OPTIONS", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted, use_port},
     {"writeFile", "PUT", "/v1/sandboxes/{sandbox_id}/files", Key::Needed, write_file},
     {"readFile", "GET", "/v1/sandboxes/{sandbox_id}/files", Key::Needed, read_file},
     {"createRunInNewSandbox", "POST", "/v1/runs", Key::Needed, create_run_in_new_sandbox},
@@ -80,7 +82,7 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
     std::vector<std::string> parameters;
     for (;;) {
         const auto wanted = next_part(pattern);
-        if (wanted && wanted->ends_with("*}")) {
+        if (wanted && *wanted == "{path}") {
             if (!path.starts_with('/')) return std::nullopt;
             return parameters;
         }

@@ -19,7 +19,7 @@ struct Route {
     std::string_view method;
     std::string_view
         pattern;  // "/v1/runs/{run_id}": a part in braces matches one part that is not empty,
-                               // "{path*}" all that follows
+                  // "{path}" all that follows, also nothing
     Key key;
     Handler handler;
 };

@@ -9,10 +9,10 @@
 #include <csignal>
 
 #include "base/limits.h"
+#include "base/process_limits.h"
 #include "base/time.h"
 #include "os/process.h"
 #include "programs/agent/answers.h"
-#include "base/process_limits.h"
 
 namespace cloister::agent {
 namespace {
@@ -150,9 +150,9 @@ int Agent::wait_ms() const {
 }
 
 bool Agent::is_active() const {
-    return root_door_.is_busy() || processes_.running() > 0 || std::ranges::any_of(contexts_, [](const auto& context) {
-               return context->run != nullptr;
-           });
+    return root_door_.is_busy() || processes_.running() > 0 ||
+           std::ranges::any_of(contexts_,
+                               [](const auto& context) { return context->run != nullptr; });
 }
 
 void Agent::tick() {
@@ -387,9 +387,9 @@ void Agent::handle(Connection& client, const GetState&) {
             fmt::format(R"({}{{"run":"{}","context":"{}","ended":{}}})", runs.empty() ? "" : ",",
                         stream->run(), stream->context(), stream->ended());
     }
-    client.answer(ok_answer(fmt::format(R"("contexts":[{}],"runs":[{}],"published":[{}],"processes":{},"cpu_ms":{})", contexts, runs,
-                    fmt::join(ports_.published(), ","), processes_.running(),
-                    meter_.cpu_ms_since({}))));
+    client.answer(ok_answer(fmt::format(
+        R"("contexts":[{}],"runs":[{}],"published":[{}],"processes":{},"cpu_ms":{})", contexts,
+        runs, fmt::join(ports_.published(), ","), processes_.running(), meter_.cpu_ms_since({}))));
 }
 
 void Agent::handle(Connection& client, const FileRead& op) {

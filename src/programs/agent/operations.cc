@@ -8,9 +8,9 @@
 
 #include "base/ids.h"
 #include "base/limits.h"
+#include "base/process_limits.h"
 #include "programs/agent/json_slice.h"
 #include "wire/frame.h"
-#include "base/process_limits.h"
 
 namespace cloister::agent {
 namespace {
@@ -168,8 +168,7 @@ StartProcess start_process(FieldReader& in, const std::string& home) {
     op.identity = root ? Identity::Root : Identity::User;
     op.env = env_field(in);
     op.cwd = optional_path(in, "cwd", root ? "/root" : home, root ? "/root" : home);
-    op.stdin_mode =
-        is_second(in, "stdin", "none", "stream") ? StdinMode::Stream : StdinMode::None;
+    op.stdin_mode = is_second(in, "stdin", "none", "stream") ? StdinMode::Stream : StdinMode::None;
     op.stdin_path = optional_path(in, "stdin_path", op.cwd, {});
     op.timeout_ms = in.optional_int("timeout_ms", 0, limits::kRunTimeoutMaxMs).value_or(0);
     op.tag = in.optional_string("tag", limits::kProcessTagMax).value_or("");
@@ -211,8 +210,9 @@ SignalProcess signal_process(FieldReader& in) {
         if (word == name) op.number = number;
     }
     if (op.number == 0) {
-        in.fail("signal", "`signal` must be HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP, TSTP "
-                          "or WINCH");
+        in.fail("signal",
+                "`signal` must be HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP, TSTP "
+                "or WINCH");
     }
     return op;
 }

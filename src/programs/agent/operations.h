@@ -138,11 +138,11 @@ struct PublishPort {
 
 struct ListPorts {};
 
-using Operation = std::variant<Hello, PrepareContext, DeleteContext, RunCode, InterruptRun,
-                               AttachRun, ForgetRun, ReadOutput, GetState, FileRead, FileWrite,
-                               StartProcess, AttachProcess, WriteStdin, SignalProcess,
-                               ResizeProcess, ListProcesses, GetProcess, RemoveProcess, ConnectPort,
-                               PublishPort, ListPorts>;
+using Operation =
+    std::variant<Hello, PrepareContext, DeleteContext, RunCode, InterruptRun, AttachRun, ForgetRun,
+                 ReadOutput, GetState, FileRead, FileWrite, StartProcess, AttachProcess, WriteStdin,
+                 SignalProcess, ResizeProcess, ListProcesses, GetProcess, RemoveProcess,
+                 ConnectPort, PublishPort, ListPorts>;
 
 // Decodes a connection's first frame (its kind byte, then its payload). Relative paths begin at
 // `home`. Errors name the field.

@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/process_limits.h"
 #include "base/time.h"
 #include "programs/agent/answers.h"
-#include "base/process_limits.h"
 
 namespace cloister::agent {
 namespace {

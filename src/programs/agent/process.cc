@@ -46,7 +46,8 @@ Error start_failure(std::string_view text) {
         return invalid_field("cwd", fmt::format("`cwd` cannot be entered: {}", text));
     }
     if (where.starts_with("executing")) {
-        return invalid_field("argv", fmt::format("`argv`: the program cannot be started: {}", text));
+        return invalid_field("argv",
+                             fmt::format("`argv`: the program cannot be started: {}", text));
     }
     if (where.starts_with("opening the stdin")) {
         return invalid_field("stdin_path", fmt::format("`stdin_path` cannot be read: {}", text));
@@ -311,8 +312,9 @@ Result<void> Process::take_stdin(Connection& client, const WriteStdin& op) {
                           "the stdin of this process is closed: start it with `stdin_open`");
     }
     if (writers_.size() >= limits::kStdinWritersMax) {
-        return make_error(ErrorKind::ResourceExhausted,
-                          "too many calls write to this stdin: wait for the earlier ones to return");
+        return make_error(
+            ErrorKind::ResourceExhausted,
+            "too many calls write to this stdin: wait for the earlier ones to return");
     }
     writers_.push_back({.client = &client, .end = op.end});
     Writer& writer = writers_.back();
@@ -460,8 +462,9 @@ void Process::note_end(const os::ChildEnd& end) {
     const bool oom = parts_.meter.oom_kills() > oom_kills_before_ && end.signal == SIGKILL;
     if (oom) {
         reason_ = "oom";
-        message_ = "the sandbox's memory was used up and all of its processes were killed (files "
-                   "stay): use less memory, or a sandbox with a larger `memory_mb`";
+        message_ =
+            "the sandbox's memory was used up and all of its processes were killed (files "
+            "stay): use less memory, or a sandbox with a larger `memory_mb`";
     } else if (timed_out_) {
         reason_ = "timeout";
         message_ = fmt::format(
@@ -485,9 +488,8 @@ std::string Process::end_fields() const {
     if (running()) return {};
     const std::string signal =
         signal_ == 0 ? "null" : fmt::format("\"{}\"", ::sigabbrev_np(signal_));
-    return fmt::format(
-        R"(,"ended_ms":{},"exit_code":{},"signal":{},"reason":"{}","message":{})", ended_ms_,
-        exit_code_, signal, reason_, json_quote(message_));
+    return fmt::format(R"(,"ended_ms":{},"exit_code":{},"signal":{},"reason":"{}","message":{})",
+                       ended_ms_, exit_code_, signal, reason_, json_quote(message_));
 }
 
 std::string Process::info() const {
@@ -503,9 +505,9 @@ std::string Process::info() const {
         R"({{"process":"{}","pid":{},"argv":[{}],"cwd":{},"user":"{}","tag":{},"pty":{},)"
         R"("stdin_open":{},"timeout_ms":{},"started_ms":{},"running":{},"output_first":{},)"
         R"("output_end":{}{}}})",
-        id(), pid_, argv, json_quote(op_.cwd),
-        op_.identity == Identity::Root ? "root" : "user", json_quote(op_.tag), terminal, open,
-        op_.timeout_ms, started_ms_, running(), output_.first(), output_.end(), end_fields());
+        id(), pid_, argv, json_quote(op_.cwd), op_.identity == Identity::Root ? "root" : "user",
+        json_quote(op_.tag), terminal, open, op_.timeout_ms, started_ms_, running(),
+        output_.first(), output_.end(), end_fields());
 }
 
 std::string Process::ended_event() const {

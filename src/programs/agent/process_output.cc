@@ -24,8 +24,8 @@ uint64_t ProcessOutput::first() const {
 
 void ProcessOutput::begin_segment() {
     if (segments_.size() >= kSegments) segments_.pop_front();
-    segments_.push_back(std::make_unique<Segment>(
-        room_, process_ + "." + std::to_string(made_), made_, end_));
+    segments_.push_back(
+        std::make_unique<Segment>(room_, process_ + "." + std::to_string(made_), made_, end_));
     ++made_;
 }
 

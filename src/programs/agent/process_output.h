@@ -15,8 +15,8 @@
 #include <string>
 #include <string_view>
 
-#include "programs/agent/run_spool.h"
 #include "base/process_limits.h"
+#include "programs/agent/run_spool.h"
 
 namespace cloister::agent {
 

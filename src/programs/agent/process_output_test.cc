@@ -81,8 +81,8 @@ TEST_F(ProcessOutputTest, TheOldestGoes) {
     for (int i = 0; i < 40; ++i) output.append(FrameKind::Stdout, "ab");
     EXPECT_EQ(output.end(), 80U);
     EXPECT_EQ(output.first(), 80U - 2 * output.segments());
-    EXPECT_EQ(read_from(output, 10), "<" + std::to_string(output.first() - 10) + ">" +
-                                         read_from(output, output.first()));
+    EXPECT_EQ(read_from(output, 10),
+              "<" + std::to_string(output.first() - 10) + ">" + read_from(output, output.first()));
     auto behind = output.cursor_at(output.first());
     ASSERT_TRUE(output.drop_oldest_segment());
     EXPECT_EQ(output.read(behind, 64).value().dropped, 2U);

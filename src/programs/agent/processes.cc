@@ -47,8 +47,8 @@ void Processes::begin_waiting() {
 }
 
 size_t Processes::starting() const {
-    return static_cast<size_t>(std::ranges::count_if(
-        processes_, [](const auto& process) { return process->starting(); }));
+    return static_cast<size_t>(
+        std::ranges::count_if(processes_, [](const auto& process) { return process->starting(); }));
 }
 
 Result<void> Processes::begin(Connection& client, const StartProcess& op, const StringMap& env) {
@@ -67,14 +67,14 @@ Result<void> Processes::begin(Connection& client, const StartProcess& op, const 
 }
 
 Process* Processes::find(std::string_view id) const {
-    const auto found = std::ranges::find_if(
-        processes_, [id](const auto& process) { return process->id() == id; });
+    const auto found =
+        std::ranges::find_if(processes_, [id](const auto& process) { return process->id() == id; });
     return found == processes_.end() || (*found)->never_ran() ? nullptr : found->get();
 }
 
 bool Processes::remove(std::string_view id) {
-    const auto found = std::ranges::find_if(
-        processes_, [id](const auto& process) { return process->id() == id; });
+    const auto found =
+        std::ranges::find_if(processes_, [id](const auto& process) { return process->id() == id; });
     if (found == processes_.end()) return false;
     (*found)->kill();
     removed_.splice(removed_.end(), processes_, found);
@@ -91,8 +91,8 @@ std::string Processes::list() const {
 }
 
 size_t Processes::running() const {
-    return static_cast<size_t>(std::ranges::count_if(
-        processes_, [](const auto& process) { return process->running(); }));
+    return static_cast<size_t>(
+        std::ranges::count_if(processes_, [](const auto& process) { return process->running(); }));
 }
 
 std::vector<pid_t> Processes::leaders() const {
@@ -140,8 +140,8 @@ void Processes::tend() {
 void Processes::forget_surplus() {
     size_t ended = processes_.size() - running();
     std::erase_if(processes_, [&ended](const auto& process) {
-        const bool goes = ended > limits::kProcessesKept && !process->running() &&
-                          !process->has_readers();
+        const bool goes =
+            ended > limits::kProcessesKept && !process->running() && !process->has_readers();
         if (goes) --ended;
         return goes;
     });

@@ -48,7 +48,7 @@ class Processes {
     const ProcessParts parts_;
     std::list<std::unique_ptr<Process>> processes_;  // oldest first
     std::list<Waiting> waiting_;
-    std::list<std::unique_ptr<Process>> removed_;    // until they have ended
+    std::list<std::unique_ptr<Process>> removed_;  // until they have ended
 };
 
 }  // namespace cloister::agent

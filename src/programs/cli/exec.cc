@@ -8,13 +8,13 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "os/raw_terminal.h"
 #include "programs/cli/api.h"
 #include "programs/cli/arguments.h"
 #include "programs/cli/background.h"
 #include "programs/cli/command.h"
 #include "programs/cli/exit_code.h"
 #include "programs/cli/process_link.h"
-#include "programs/cli/raw_terminal.h"
 #include "programs/cli/settings.h"
 #include "programs/cli/terminal.h"
 #include "wire/run_end.h"
@@ -78,7 +78,7 @@ Result<json::object> request_of(const ExecOptions& options, const Words& program
         if (const std::string color = environment("COLORTERM"); !color.empty()) {
             env["COLORTERM"] = color;
         }
-        const WindowSize size = window_size().value_or(WindowSize{});
+        const os::WindowSize size = os::window_size().value_or(os::WindowSize{});
         body["pty"] = json::object{{"cols", size.cols}, {"rows", size.rows}};
     }
     for (const std::string& text : options.env) {
@@ -117,9 +117,9 @@ void say_end(const json::object& process) {
 Result<int> follow(const Api& api, const std::string& process, const LinkOptions& link_options) {
     // Before the terminal is raw: what fails so far is said as usual.
     ProcessLink link = TRY(ProcessLink::open(api, process, link_options));
-    std::optional<RawTerminal> raw;
+    std::optional<os::RawTerminal> raw;
     const bool terminal = link_options.terminal == LinkOptions::Terminal::Yes;
-    if (terminal && ::isatty(STDIN_FILENO) == 1) raw.emplace(TRY(RawTerminal::enter()));
+    if (terminal && ::isatty(STDIN_FILENO) == 1) raw.emplace(TRY(os::RawTerminal::enter()));
     const Result<json::object> ended = link.follow();
     raw.reset();
     if (!ended && ended.error().kind == ErrorKind::Cancelled) {
@@ -157,11 +157,10 @@ Result<int> execute(const ExecOptions& options, const std::string& sandbox, cons
         print(options.json ? json::serialize(process) : id_in(process));
         return 0;
     }
-    return follow(api, target + "/" + id_in(process),
-                  {.stdin_state = takes_stdin ? LinkOptions::Stdin::Open
-                                              : LinkOptions::Stdin::Closed,
-                   .terminal = options.terminal ? LinkOptions::Terminal::Yes
-                                                : LinkOptions::Terminal::No});
+    return follow(
+        api, target + "/" + id_in(process),
+        {.stdin_state = takes_stdin ? LinkOptions::Stdin::Open : LinkOptions::Stdin::Closed,
+         .terminal = options.terminal ? LinkOptions::Terminal::Yes : LinkOptions::Terminal::No});
 }
 
 Result<int> attach(const ExecOptions& options, const std::string& sandbox) {

@@ -53,9 +53,8 @@ Result<void> run(const PortOptions& options) {
     const std::string target =
         fmt::format("/v1/sandboxes/{}/ports", percent_encode(options.sandbox));
     if (options.close != 0) return api.remove(fmt::format("{}/{}", target, options.close));
-    const json::object answer = TRY(options.publish != 0
-                                        ? api.post(target, {{"port", options.publish}})
-                                        : api.get(target));
+    const json::object answer =
+        TRY(options.publish != 0 ? api.post(target, {{"port", options.publish}}) : api.get(target));
     if (options.as_json) {
         print(json::serialize(answer));
     } else if (options.publish != 0) {
@@ -70,14 +69,14 @@ Result<void> run(const PortOptions& options) {
 
 int port_command(const Words& words) {
     PortOptions options;
-    CLI::App app("Ports of a sandbox: without an option lists those that are listened on or "
-                 "published",
-                 "cloister port");
+    CLI::App app(
+        "Ports of a sandbox: without an option lists those that are listened on or "
+        "published",
+        "cloister port");
     app.add_option("SANDBOX", options.sandbox, "its id")->required();
-    auto* publish =
-        app.add_option("--publish", options.publish,
-                       "make this port reachable without a key, and print its URL")
-            ->check(CLI::Range(1, 65535));
+    auto* publish = app.add_option("--publish", options.publish,
+                                   "make this port reachable without a key, and print its URL")
+                        ->check(CLI::Range(1, 65535));
     app.add_option("--close", options.close, "make it reachable with a key only, again")
         ->check(CLI::Range(1, 65535))
         ->excludes(publish);

@@ -11,7 +11,7 @@
 
 #include "base/limits.h"
 #include "os/process.h"
-#include "programs/cli/raw_terminal.h"
+#include "os/raw_terminal.h"
 
 namespace cloister::cli {
 namespace {
@@ -65,8 +65,8 @@ Result<void> write_out(int fd, std::string_view bytes) {
 Result<ProcessLink> ProcessLink::open(const Api& api, const std::string& process,
                                       const LinkOptions& options) {
     const bool screen = options.replay == LinkOptions::Replay::Screen;
-    ProcessLink link(
-        TRY(api.open_websocket(process + "/attach" + (screen ? "?screen=true" : ""))), options);
+    ProcessLink link(TRY(api.open_websocket(process + "/attach" + (screen ? "?screen=true" : ""))),
+                     options);
     std::vector<int> signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     if (options.terminal == LinkOptions::Terminal::Yes) signals.push_back(SIGWINCH);
     link.signals_ = TRY(os::make_signal_fd(signals));
@@ -74,10 +74,10 @@ Result<ProcessLink> ProcessLink::open(const Api& api, const std::string& process
 }
 
 void ProcessLink::send_size() {
-    const auto size = window_size();
+    const auto size = os::window_size();
     if (!size) return;
-    socket_.queue(WebSocketKind::Text, fmt::format(R"({{"resize":{{"cols":{},"rows":{}}}}})",
-                                                   size->cols, size->rows));
+    socket_.queue(WebSocketKind::Text,
+                  fmt::format(R"({{"resize":{{"cols":{},"rows":{}}}}})", size->cols, size->rows));
 }
 
 void ProcessLink::on_signal(int number) {

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace cloister::cli {
+namespace cloister::os {
 
 struct WindowSize {
     int64_t cols = 80;
@@ -31,4 +31,4 @@ class RawTerminal {
     std::optional<termios> before_;
 };
 
-}  // namespace cloister::cli
+}  // namespace cloister::os

@@ -1,4 +1,4 @@
-#include "programs/cli/raw_terminal.h"
+#include "os/raw_terminal.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "base/process_limits.h"
 
-namespace cloister::cli {
+namespace cloister::os {
 
 std::optional<WindowSize> window_size() {
     for (const int fd : {STDOUT_FILENO, STDIN_FILENO}) {
@@ -23,8 +23,7 @@ std::optional<WindowSize> window_size() {
 Result<RawTerminal> RawTerminal::enter() {
     termios before{};
     if (::tcgetattr(STDIN_FILENO, &before) != 0) {
-        return make_error(ErrorKind::FailedPrecondition,
-                          "standard input is no terminal: use `cloister exec` without -t");
+        return make_error(ErrorKind::FailedPrecondition, "standard input is no terminal");
     }
     termios raw = before;
     ::cfmakeraw(&raw);
@@ -39,4 +38,4 @@ RawTerminal::~RawTerminal() {
     if (before_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &*before_);
 }
 
-}  // namespace cloister::cli
+}  // namespace cloister::os
