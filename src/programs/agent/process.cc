@@ -86,12 +86,10 @@ Result<std::unique_ptr<Process>> Process::start(StartProcess op, const StringMap
 
 Process::~Process() {
     for (const Reader& reader : readers_) {
-        reader.client->on_gone = nullptr;
-        reader.client->cut_off();
+        if (reader.client != nullptr) reader.client->cut_off();
     }
     for (const Writer& writer : writers_) {
-        writer.client->on_gone = nullptr;
-        writer.client->cut_off();
+        if (writer.client != nullptr) writer.client->cut_off();
     }
     for (Stream& stream : streams_) unwatch(stream.fd);
     unwatch(stdin_);
