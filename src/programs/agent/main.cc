@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "os/short_turns.h"
 #include "programs/agent/agent.h"
 
 namespace {
@@ -24,6 +25,7 @@ Result<void> serve() {
         files.rlim_cur = files.rlim_max;
         (void)::setrlimit(RLIMIT_NOFILE, &files);  // without it fewer fit
     }
+    os::ask_for_short_turns();
     agent::Birth birth = TRY(agent::take_birth());
     // A log that nobody reads must not stop the agent.
     TRY_OK(os::set_blocking(os::Fd(::dup(2)), os::Blocking::No));
