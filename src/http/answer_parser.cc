@@ -32,6 +32,10 @@ Result<size_t> AnswerParser::State::parse(std::string& out) {
     body.size = out.size();
     boost::beast::error_code failure;
     if (!input.empty()) input.erase(0, parser.put(boost::asio::buffer(input), failure));
+    if (ended && !parser.got_some()) {
+        return make_error(ErrorKind::Unavailable,
+                          "the service closed the connection without an answer");
+    }
     if (ended && (!failure || failure == Failure::need_more) && !parser.is_done()) {
         failure = {};
         parser.put_eof(failure);

@@ -40,6 +40,11 @@ bool is_one_line(std::string_view text) {
            text.find('\0') == std::string_view::npos;
 }
 
+// Without a body nothing may follow the head: the server would take it for another request.
+bool has_body(const Request& request) {
+    return request.content_length().value_or(0) > 0 || !request.header("Transfer-Encoding").empty();
+}
+
 std::string request_head(const Request& request, const ProxyPlan& plan) {
     std::string out =
         fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method(), plan.target, plan.host);
@@ -240,7 +245,7 @@ Task<Result<int>> proxy(Request& request, Response& response, std::shared_ptr<Up
     const Result<void> sent = co_await upstream->write(request_head(request, plan));
     if (!sent) co_return sent.error();
     const auto exchange = std::make_shared<Exchange>(request, upstream);
-    exchange->sending = !upgrade;
+    exchange->sending = !upgrade && has_body(request);
     if (exchange->sending) spawn(pump_body(exchange));
     Result<int> answered = co_await pass_answer(response, upstream, plan, upgrade);
     // The request must outlive who reads from it; a server that has answered wants no more of it.

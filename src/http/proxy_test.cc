@@ -59,6 +59,9 @@ TEST(AnswerParser, ABreakIsNoEnd) {
     EXPECT_EQ(parser.body().value(), "half");
     parser.end_of_input();
     EXPECT_FALSE(parser.body());
+    AnswerParser silent;
+    silent.end_of_input();
+    EXPECT_FALSE(silent.head());
     AnswerParser nonsense;
     nonsense.feed("SSH-2.0-OpenSSH\r\n\r\n");
     EXPECT_FALSE(nonsense.head());
