@@ -111,6 +111,7 @@ Task<void> Recovery::take_over_contents(std::shared_ptr<Sandbox> sandbox) {
     }
     if (sandbox->death()) co_return;
     parts_.sandboxes->take_over(*sandbox);
+    sandbox->published_ports().insert(state->published.begin(), state->published.end());
     for (const AgentContext& context : state->contexts) {
         const auto known = sandbox->find_context(context.id);
         if (!known) spawn(end_interpreter(sandbox->agent_socket(), context.id));

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,6 +107,9 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     bool keeps_connection() const { return spare_.has_value(); }
     std::optional<AgentConnection> take_kept() { return std::exchange(spare_, std::nullopt); }
 
+    // Ports of its servers that are reachable without a key.
+    std::set<uint16_t>& published_ports() { return published_ports_; }
+
     // What the last run that ended has listed.
     const std::vector<Artifact>& last_artifacts() const { return last_artifacts_; }
     void set_last_artifacts(std::vector<Artifact> files) { last_artifacts_ = std::move(files); }
@@ -172,6 +176,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     std::vector<std::shared_ptr<Context>> contexts_;
     std::optional<AgentConnection> spare_;
     std::vector<Artifact> last_artifacts_;
+    std::set<uint16_t> published_ports_;
     std::optional<Disk> disk_;
     std::optional<Death> death_;
     Signal died_;

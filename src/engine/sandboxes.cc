@@ -20,7 +20,6 @@ namespace cloister::engine {
 namespace {
 
 constexpr int64_t kRunsEndMs = 2'000;  // how long destroy() waits for the runs of a killed sandbox
-constexpr std::chrono::milliseconds kRunsEndPause{5};
 
 std::string key_of(std::string_view project, std::string_view id) {
     return fmt::format("{}/{}", project, id);
@@ -311,6 +310,15 @@ Task<Result<void>> Sandboxes::resume(std::shared_ptr<Sandbox> sandbox) {
 Result<void> Sandboxes::set_lifespan(Sandbox& sandbox, Lifespan lifespan) {
     sandbox.set_lifespan(lifespan);
     return pauses_->store_life(sandbox);
+}
+
+Result<std::shared_ptr<Sandbox>> Sandboxes::find_published(std::string_view id,
+                                                           uint16_t port) const {
+    for (const auto& sandbox : live_ | std::views::values) {
+        const bool same = sandbox->id() == id && lives(*sandbox);
+        if (same && sandbox->published_ports().contains(port)) return sandbox;
+    }
+    return make_error(ErrorKind::NotFound, "no such port is published");
 }
 
 Result<SandboxInfo> Sandboxes::describe(std::string_view project, std::string_view id) const {

@@ -70,6 +70,9 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     Task<Result<void>> pause(std::shared_ptr<Sandbox> sandbox, WhenBusy when_busy);
     Task<Result<void>> resume(std::shared_ptr<Sandbox> sandbox);
     Result<void> set_lifespan(Sandbox& sandbox, Lifespan lifespan);
+    // The one that has published that port, of whatever project: what is published is for everybody
+    // who has its address. NotFound else.
+    Result<std::shared_ptr<Sandbox>> find_published(std::string_view id, uint16_t port) const;
     // Also dead ones, for limits::kRunRecordKeepMs.
     Result<SandboxInfo> describe(std::string_view project, std::string_view id) const;
     std::vector<SandboxInfo> list(

@@ -16,6 +16,8 @@ namespace {
 
 std::string_view reason_of(int status) {
     switch (status) {
+        case 101:
+            return "Switching Protocols";
         case 200:
             return "OK";
         case 201:
@@ -60,6 +62,8 @@ std::string_view reason_of(int status) {
             return "Internal Server Error";
         case 501:
             return "Not Implemented";
+        case 502:
+            return "Bad Gateway";
         case 503:
             return "Service Unavailable";
         case 504:
@@ -104,6 +108,30 @@ Result<void> check_handshake(const Request& request) {
 Error gone() {
     return make_error(ErrorKind::Cancelled, "the client is gone");
 }
+
+class RawInput final : public RawConnection {
+  public:
+    RawInput(std::shared_ptr<Input> input, int64_t write_timeout_ms)
+        : input_(std::move(input)), write_timeout_ms_(write_timeout_ms) {}
+
+    Task<Result<std::string>> read_some() override {
+        if (input_->bytes().empty()) {
+            const Result<void> more = co_await input_->read_more(0);
+            if (!more && input_->ended()) co_return std::string();
+            if (!more) co_return more.error();
+        }
+        std::string out(input_->bytes());
+        input_->consume(out.size());
+        co_return out;
+    }
+    Task<Result<void>> write(std::string bytes) override {
+        co_return co_await input_->stream().write(bytes, write_timeout_ms_);
+    }
+
+  private:
+    const std::shared_ptr<Input> input_;
+    const int64_t write_timeout_ms_;
+};
 
 }  // namespace
 
@@ -228,6 +256,16 @@ Task<Result<std::shared_ptr<WebSocket>>> Answer::upgrade(const Request& request,
     if (!written) co_return written.error();
     websocket_ = std::make_shared<WebSocket>(input_, settings_.write_timeout_ms, message_max);
     co_return websocket_;
+}
+
+Task<Result<std::shared_ptr<RawConnection>>> Answer::switch_protocols(Headers headers) {
+    CLOISTER_CHECK(state_ == State::Open);
+    state_ = State::Streaming;
+    std::string bytes = fmt::format("HTTP/1.1 101 {}\r\n", reason_of(101));
+    for (const auto& [name, value] : headers) append_header(bytes, name, value);
+    const Result<void> written = co_await put(bytes + "\r\n");
+    if (!written) co_return written.error();
+    co_return std::make_shared<RawInput>(input_, settings_.write_timeout_ms);
 }
 
 void Answer::abort() {

@@ -52,6 +52,7 @@ class Answer final : public Response {
     Task<Result<void>> finish() override;
     Task<Result<std::shared_ptr<WebSocket>>> upgrade(const Request& request,
                                                      size_t message_max) override;
+    Task<Result<std::shared_ptr<RawConnection>>> switch_protocols(Headers headers) override;
     void abort() override;
     bool started() const override { return state_ != State::Open; }
     bool disconnected() const override { return gone_; }

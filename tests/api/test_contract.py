@@ -56,9 +56,18 @@ def test_ids_of_nothing_are_not_found(path: str, client: httpx.Client) -> None:
         assert answer.json()["error"]["code"] == "not_found"
 
 
+BODIES: dict[str, dict[str, Any]] = {
+    "createRun": {"code": "1"},
+    "createProcess": {"command": "true"},
+    "signalProcess": {"signal": "TERM"},
+    "resizeTerminal": {"cols": 80},
+    "publishPort": {"port": 8000},
+}
+
+
 def send_minimal(client: httpx.Client, operation: Operation) -> httpx.Response:
     """The smallest request that is right for the operation."""
-    body: dict[str, Any] | None = {"code": "1"} if operation.id == "createRun" else None
+    body = BODIES.get(operation.id)
     query = {"path": "x"} if operation.path.endswith("/files") else {}
     return client.request(operation.method, operation.url(), json=body, params=query)
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "faces/rest/call.h"
+#include "faces/rest/port_address.h"
 
 namespace cloister::rest {
 
@@ -35,6 +36,24 @@ Task<Result<Answer>> read_output(Call& call);
 Task<Result<Answer>> interrupt_run(Call& call);
 Task<Result<Answer>> write_stdin(Call& call);
 Task<Result<Answer>> read_artifact(Call& call);
+
+Task<Result<Answer>> create_process(Call& call);
+Task<Result<Answer>> list_processes(Call& call);
+Task<Result<Answer>> get_process(Call& call);
+Task<Result<Answer>> delete_process(Call& call);
+Task<Result<Answer>> stream_process_events(Call& call);
+Task<Result<Answer>> attach_process(Call& call);
+Task<Result<Answer>> write_process_stdin(Call& call);
+Task<Result<Answer>> signal_process(Call& call);
+Task<Result<Answer>> resize_terminal(Call& call);
+
+Task<Result<Answer>> list_ports(Call& call);
+Task<Result<Answer>> publish_port(Call& call);
+Task<Result<Answer>> close_port(Call& call);
+Task<Result<Answer>> use_port(Call& call);
+enum class PortRoute { Path, Host };
+// Also for a call without a caller: the port must be published then.
+Task<Result<Answer>> pass_to_port(Call& call, PortAddress address, PortRoute route);
 
 Task<Result<Answer>> write_file(Call& call);
 Task<Result<Answer>> read_file(Call& call);

@@ -33,6 +33,33 @@ constexpr std::array kRoutes = std::to_array<Route>({
     {"restartContext", "POST", "/v1/sandboxes/{sandbox_id}/contexts/{context_id}/restart",
      Key::Needed, restart_context},
     {"createRun", "POST", "/v1/sandboxes/{sandbox_id}/runs", Key::Needed, create_run},
+    {"createProcess", "POST", "/v1/sandboxes/{sandbox_id}/processes", Key::Needed, create_process},
+    {"listProcesses", "GET", "/v1/sandboxes/{sandbox_id}/processes", Key::Needed, list_processes},
+    {"getProcess", "GET", "/v1/sandboxes/{sandbox_id}/processes/{process_id}", Key::Needed,
+     get_process},
+    {"deleteProcess", "DELETE", "/v1/sandboxes/{sandbox_id}/processes/{process_id}", Key::Needed,
+     delete_process},
+    {"streamProcessEvents", "GET", "/v1/sandboxes/{sandbox_id}/processes/{process_id}/events",
+     Key::Needed, stream_process_events},
+    {"attachProcess", "GET", "/v1/sandboxes/{sandbox_id}/processes/{process_id}/attach",
+     Key::Needed, attach_process},
+    {"writeProcessStdin", "POST", "/v1/sandboxes/{sandbox_id}/processes/{process_id}/stdin",
+     Key::Needed, write_process_stdin},
+    {"signalProcess", "POST", "/v1/sandboxes/{sandbox_id}/processes/{process_id}/signal",
+     Key::Needed, signal_process},
+    {"resizeTerminal", "POST", "/v1/sandboxes/{sandbox_id}/processes/{process_id}/resize",
+     Key::Needed, resize_terminal},
+    {"listPorts", "GET", "/v1/sandboxes/{sandbox_id}/ports", Key::Needed, list_ports},
+    {"publishPort", "POST", "/v1/sandboxes/{sandbox_id}/ports", Key::Needed, publish_port},
+    {"closePort", "DELETE", "/v1/sandboxes/{sandbox_id}/ports/{port}", Key::Needed, close_port},
+    {"getFromPort", "GET", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted, use_port},
+    {"putToPort", "PUT", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted, use_port},
+    {"postToPort", "POST", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted, use_port},
+    {"deleteFromPort", "DELETE", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted,
+     use_port},
+    {"patchToPort", "PATCH", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted,
+     use_port},
+    {"askPort", "OPTIONS", "/v1/sandboxes/{sandbox_id}/ports/{port}/{path}", Key::Wanted, use_port},
     {"writeFile", "PUT", "/v1/sandboxes/{sandbox_id}/files", Key::Needed, write_file},
     {"readFile", "GET", "/v1/sandboxes/{sandbox_id}/files", Key::Needed, read_file},
     {"createRunInNewSandbox", "POST", "/v1/runs", Key::Needed, create_run_in_new_sandbox},
@@ -60,6 +87,10 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
     std::vector<std::string> parameters;
     for (;;) {
         const auto wanted = next_part(pattern);
+        if (wanted && *wanted == "{path}") {
+            if (!path.starts_with('/')) return std::nullopt;
+            return parameters;
+        }
         const auto given = next_part(path);
         if (wanted.has_value() != given.has_value()) return std::nullopt;
         if (!wanted) return parameters;

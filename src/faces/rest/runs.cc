@@ -11,6 +11,7 @@
 #include "faces/rest/encode.h"
 #include "faces/rest/event_stream.h"
 #include "faces/rest/handlers.h"
+#include "faces/rest/query.h"
 #include "ops/get_run.h"
 #include "ops/interrupt_run.h"
 #include "ops/read_artifact.h"
@@ -46,13 +47,6 @@ Task<Result<Answer>> answer_run(Call& call, const RunBody& body, std::shared_ptr
     co_await wait_for_end(call.response, run);
     if (!run->ended()) co_return make_error(ErrorKind::Cancelled, "the client went away");
     co_return Answer::json(200, run_json(run->to_json(engine::Detail::Whole)));
-}
-
-Result<engine::StdinEnd> stdin_end_of(const Call& call) {
-    const std::string eof = http::query_value(call.request.query(), "eof").value_or("false");
-    if (eof == "true") return engine::StdinEnd::Yes;
-    if (eof == "false") return engine::StdinEnd::No;
-    return make_error(ErrorKind::InvalidArgument, "`eof` in the query must be true or false");
 }
 
 }  // namespace

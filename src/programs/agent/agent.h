@@ -17,7 +17,9 @@
 #include "programs/agent/kernel.h"
 #include "programs/agent/oom_watch.h"
 #include "programs/agent/operations.h"
+#include "programs/agent/port_door.h"
 #include "programs/agent/proc_view.h"
+#include "programs/agent/processes.h"
 #include "programs/agent/root_door.h"
 #include "programs/agent/run.h"
 #include "programs/agent/run_stream.h"
@@ -109,6 +111,17 @@ class Agent {
     void handle(Connection& client, const GetState& op);
     void handle(Connection& client, const FileRead& op);
     void handle(Connection& client, const FileWrite& op);
+    void handle(Connection& client, const StartProcess& op);
+    void handle(Connection& client, const AttachProcess& op);
+    void handle(Connection& client, const WriteStdin& op);
+    void handle(Connection& client, const SignalProcess& op);
+    void handle(Connection& client, const ResizeProcess& op);
+    void handle(Connection& client, const ListProcesses& op);
+    void handle(Connection& client, const GetProcess& op);
+    void handle(Connection& client, const RemoveProcess& op);
+    void handle(Connection& client, const ConnectPort& op);
+    void handle(Connection& client, const PublishPort& op);
+    void handle(Connection& client, const ListPorts& op);
     Result<void> prepare(Connection& client, const PrepareContext& op);
     static void await_start(Context& context, Connection& client);
     Result<void> start_kernel(Connection& client, const PrepareContext& op, const Driver& driver);
@@ -116,7 +129,8 @@ class Agent {
     void hand_over(Connection& client, const FileWork& work);
     void on_started(Context& context, const Result<void>& result);
     std::vector<pid_t> families_without(const Context& context) const;
-    StringMap environment(const PrepareContext& op) const;
+    StringMap environment(const std::string& cwd, const StringMap& own) const;
+    StringMap environment(const StartProcess& op) const;
 
     Birth birth_;
     const Settings settings_;
@@ -124,7 +138,7 @@ class Agent {
     os::Fd signals_;
     // Large requests, and large messages of interpreters: one at a time each.
     Budget requests_, displays_;
-    UserProcesses processes_;
+    UserProcesses user_processes_;
     ZygoteDoor zygote_;
     UsageMeter meter_;
     OomWatch oom_;
@@ -133,6 +147,8 @@ class Agent {
     RootDoor root_door_;
     std::list<std::unique_ptr<Connection>> connections_;
     RunStreams streams_;  // after connections: they let their clients go
+    Processes processes_;
+    PortDoor ports_;
     std::list<std::unique_ptr<Context>> contexts_;
 };
 

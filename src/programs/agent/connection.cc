@@ -1,6 +1,7 @@
 #include "programs/agent/connection.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include "base/limits.h"
 
@@ -84,6 +85,11 @@ os::Fd Connection::hand_over() {
 void Connection::set_reading(Reading reading) {
     reading_ = reading;
     update_interest();
+}
+
+void Connection::set_send_buffer(int bytes) const {
+    // Without it there is only more memory in use.
+    (void)::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
 void Connection::retry_if_starved() {

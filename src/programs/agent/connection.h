@@ -39,6 +39,8 @@ class Connection {
 
     enum class Reading { On, Off };
     void set_reading(Reading reading);
+    // How much may wait for the client in the kernel.
+    void set_send_buffer(int bytes) const;
     // Reads on after the budget had no room, if it has now.
     void retry_if_starved();
     // Closes when all has been written.

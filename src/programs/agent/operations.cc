@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <csignal>
+#include <utility>
+
 #include "base/ids.h"
 #include "base/limits.h"
+#include "base/process_limits.h"
 #include "programs/agent/json_slice.h"
 #include "wire/frame.h"
 
@@ -132,6 +137,126 @@ FileWrite file_write(FieldReader& in, const std::string& home) {
     return op;
 }
 
+// The words of `one` or `other`; whether it is the second.
+bool is_second(FieldReader& in, std::string_view name, std::string_view one,
+               std::string_view other) {
+    const std::string word = in.optional_string(name, 16).value_or(std::string(one));
+    if (word != one && word != other) {
+        in.fail(name, fmt::format("`{}` must be `{}` or `{}`", name, one, other));
+    }
+    return word == other;
+}
+
+TerminalSize terminal_size(FieldReader& in) {
+    const auto side = [&in](std::string_view name, uint16_t otherwise) {
+        return static_cast<uint16_t>(
+            in.optional_int(name, 1, limits::kTerminalSizeMax).value_or(otherwise));
+    };
+    return {.cols = side("cols", 80), .rows = side("rows", 24)};
+}
+
+StartProcess start_process(FieldReader& in, const std::string& home) {
+    StartProcess op;
+    op.process = id_field(in, "process");
+    op.argv = in.optional_strings("argv", limits::kArgvMax, limits::kEnvBytesMax)
+                  .value_or(std::vector<std::string>());
+    if (op.argv.empty() || op.argv[0].empty()) in.fail("argv", "`argv` must name a program");
+    for (const std::string& word : op.argv) {
+        if (word.find('\0') != std::string::npos) in.fail("argv", "`argv` must have no zero byte");
+    }
+    const bool root = is_second(in, "user", "user", "root");
+    op.identity = root ? Identity::Root : Identity::User;
+    op.env = env_field(in);
+    op.cwd = optional_path(in, "cwd", root ? "/root" : home, root ? "/root" : home);
+    op.stdin_mode = is_second(in, "stdin", "none", "stream") ? StdinMode::Stream : StdinMode::None;
+    op.stdin_path = optional_path(in, "stdin_path", op.cwd, {});
+    op.timeout_ms = in.optional_int("timeout_ms", 0, limits::kRunTimeoutMaxMs).value_or(0);
+    op.tag = in.optional_string("tag", limits::kProcessTagMax).value_or("");
+    if (in.optional_bool("pty").value_or(false)) op.terminal = terminal_size(in);
+    return op;
+}
+
+AttachProcess attach_process(FieldReader& in) {
+    AttachProcess op{.process = id_field(in, "process")};
+    op.after = static_cast<uint64_t>(in.optional_int("after", 0, INT64_MAX).value_or(0));
+    if (in.optional_bool("screen").value_or(false)) op.screen = AttachProcess::Screen::Yes;
+    return op;
+}
+
+WriteStdin write_stdin(FieldReader& in) {
+    WriteStdin op{.process = id_field(in, "process")};
+    if (in.optional_bool("close").value_or(false)) op.end = WriteStdin::End::Close;
+    return op;
+}
+
+constexpr auto kSignals = std::to_array<std::pair<std::string_view, int>>({
+    {"HUP", SIGHUP},
+    {"INT", SIGINT},
+    {"QUIT", SIGQUIT},
+    {"KILL", SIGKILL},
+    {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2},
+    {"TERM", SIGTERM},
+    {"CONT", SIGCONT},
+    {"STOP", SIGSTOP},
+    {"TSTP", SIGTSTP},
+    {"WINCH", SIGWINCH},
+});
+
+SignalProcess signal_process(FieldReader& in) {
+    SignalProcess op{.process = id_field(in, "process")};
+    const std::string name = in.required_string("signal", 16);
+    for (const auto& [word, number] : kSignals) {
+        if (word == name) op.number = number;
+    }
+    if (op.number == 0) {
+        in.fail("signal",
+                "`signal` must be HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP, TSTP "
+                "or WINCH");
+    }
+    return op;
+}
+
+ResizeProcess resize_process(FieldReader& in) {
+    ResizeProcess op{.process = id_field(in, "process")};
+    op.size = terminal_size(in);
+    return op;
+}
+
+uint16_t port_field(FieldReader& in) {
+    const auto port = in.optional_int("port", 1, 65535);
+    if (!port && in.ok()) in.fail("port", "`port` must be a number from 1 to 65535");
+    return static_cast<uint16_t>(port.value_or(0));
+}
+
+ConnectPort connect_port(FieldReader& in) {
+    ConnectPort op{.port = port_field(in)};
+    if (in.optional_bool("authorised").value_or(false)) op.asks = ConnectPort::Asks::Authorised;
+    return op;
+}
+
+PublishPort publish_port(FieldReader& in) {
+    PublishPort op{.port = port_field(in)};
+    if (!in.optional_bool("published").value_or(true)) op.state = PublishPort::State::Closed;
+    return op;
+}
+
+std::optional<Operation> process_operation(const std::string& op, FieldReader& in,
+                                           const std::string& home) {
+    if (op == "process.start") return Operation(start_process(in, home));
+    if (op == "process.attach") return Operation(attach_process(in));
+    if (op == "process.stdin") return Operation(write_stdin(in));
+    if (op == "process.signal") return Operation(signal_process(in));
+    if (op == "process.resize") return Operation(resize_process(in));
+    if (op == "process.list") return Operation(ListProcesses{});
+    if (op == "process.get") return Operation(GetProcess{id_field(in, "process")});
+    if (op == "process.remove") return Operation(RemoveProcess{id_field(in, "process")});
+    if (op == "port.connect") return Operation(connect_port(in));
+    if (op == "port.publish") return Operation(publish_port(in));
+    if (op == "port.list") return Operation(ListPorts{});
+    return std::nullopt;
+}
+
 Result<Operation> by_name(FieldReader& in, const std::string& home) {
     const std::string op = in.required_string("op", 32);
     if (op == "hello") return Operation(Hello{});
@@ -145,6 +270,7 @@ Result<Operation> by_name(FieldReader& in, const std::string& home) {
     if (op == "state") return Operation(GetState{});
     if (op == "file.read") return Operation(file_read(in, home));
     if (op == "file.write") return Operation(file_write(in, home));
+    if (auto found = process_operation(op, in, home)) return std::move(*found);
     return invalid_field("op", fmt::format("there is no operation `{}`", op));
 }
 

@@ -89,5 +89,42 @@ TEST(Operations, NameTheFieldAtFault) {
                         R"("context":"bbbbbbbbbbbbbbbbbbbb","code":7})"));
 }
 
+TEST(Operations, AProcess) {
+    const std::string start = R"({"op":"process.start","process":"aaaaaaaaaaaaaaaaaaaa")";
+    const auto decoded =
+        decode(start + R"(,"argv":["ls"],"cwd":"sub","stdin_path":"in","timeout_ms":7,"tag":"t"})");
+    ASSERT_TRUE(decoded);
+    const auto& process = std::get<StartProcess>(*decoded);
+    EXPECT_EQ(process.cwd, "/home/user/sub");
+    EXPECT_EQ(process.stdin_path, "/home/user/sub/in");
+    EXPECT_EQ(process.timeout_ms, 7);
+    EXPECT_FALSE(process.terminal);
+    const auto root = decode(start + R"(,"argv":["sh"],"user":"root","pty":true,"cols":132})");
+    ASSERT_TRUE(root);
+    EXPECT_EQ(std::get<StartProcess>(*root).cwd, "/root");
+    EXPECT_EQ(std::get<StartProcess>(*root).terminal->cols, 132);
+    EXPECT_EQ(std::get<StartProcess>(*root).terminal->rows, 24);
+    EXPECT_EQ(field_at_fault(start + "}"), "argv");
+    EXPECT_EQ(field_at_fault(start + R"(,"argv":[""]})"), "argv");
+    EXPECT_EQ(field_at_fault(start + R"(,"argv":["a\u0000b"]})"), "argv");
+    EXPECT_EQ(field_at_fault(start + R"(,"argv":["a"],"user":"daemon"})"), "user");
+    EXPECT_EQ(field_at_fault(start + R"(,"argv":["a"],"pty":true,"rows":1001})"), "rows");
+}
+
+TEST(Operations, SignalsAndPorts) {
+    const std::string signal =
+        R"({"op":"process.signal","process":"aaaaaaaaaaaaaaaaaaaa","signal":)";
+    const auto term = decode(signal + R"("TERM"})");
+    ASSERT_TRUE(term);
+    EXPECT_EQ(std::get<SignalProcess>(*term).number, 15);
+    EXPECT_EQ(field_at_fault(signal + R"("15"})"), "signal");
+    const auto port = decode(R"({"op":"port.connect","port":8000})");
+    ASSERT_TRUE(port);
+    EXPECT_EQ(std::get<ConnectPort>(*port).asks, ConnectPort::Asks::Anyone);
+    EXPECT_EQ(field_at_fault(R"({"op":"port.connect","port":0})"), "port");
+    EXPECT_EQ(field_at_fault(R"({"op":"port.connect"})"), "port");
+    EXPECT_EQ(field_at_fault(R"({"op":"port.publish","port":65536})"), "port");
+}
+
 }  // namespace
 }  // namespace cloister::agent

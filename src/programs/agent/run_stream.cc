@@ -214,7 +214,7 @@ bool RunStreams::drop_oldest() {
         return true;
     }
     const auto oldest = std::ranges::find_if(streams_, &RunStream::can_drop);
-    if (oldest == streams_.end()) return false;
+    if (oldest == streams_.end()) return more_to_drop && more_to_drop();
     cut_readers_of(**oldest);
     (*oldest)->drop();
     return true;

@@ -142,4 +142,14 @@ Result<void> Api::post_for_events(std::string_view target, const json::object& b
     return {};
 }
 
+Result<http::WebSocketClient> Api::open_websocket(std::string_view target) const {
+    http::ClientResponse refused;
+    auto socket = http::WebSocketClient::open(client_, request("GET", target), refused);
+    if (!socket && refused.status != 0) return error_in(refused);
+    if (!socket && socket.error().kind == ErrorKind::Unavailable) {
+        return unreachable(socket.error());
+    }
+    return socket;
+}
+
 }  // namespace cloister::cli

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "http/client.h"
+#include "http/websocket_client.h"
 #include "programs/cli/settings.h"
 #include "wire/json.h"
 
@@ -34,6 +35,8 @@ class Api {
     // Posts, and pours the event stream of the answer into `sink`.
     Result<void> post_for_events(std::string_view target, const json::object& body,
                                  const Sink& sink) const;
+
+    Result<http::WebSocketClient> open_websocket(std::string_view target) const;
 
   private:
     Api(http::Client client, ServiceAddress address)

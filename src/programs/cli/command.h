@@ -16,6 +16,9 @@ namespace cloister::cli {
 using Words = std::vector<std::string>;
 
 int run_command(const Words& words);
+int exec_command(const Words& words);
+int shell_command(const Words& words);
+int port_command(const Words& words);
 int serve_command(const Words& words);
 int status_command(const Words& words);
 int doctor_command(const Words& words);

@@ -16,9 +16,12 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 14> kVerbs{{
+constexpr std::array<Verb, 17> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
     {"context", "make, list, restart and delete live interpreters", context_command},
+    {"exec", "run a program in a sandbox that lives", exec_command},
+    {"shell", "an interactive shell in a sandbox", shell_command},
+    {"port", "publish ports of a sandbox, list and close them", port_command},
     {"serve", "run the service on this machine (root)", serve_command},
     {"status", "what is running", status_command},
     {"doctor", "what isolation and limits are in force, and why not more", doctor_command},

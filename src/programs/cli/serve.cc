@@ -38,7 +38,7 @@ constexpr std::chrono::milliseconds kLockPause{100};
 
 struct ServeOptions {
     Place place;
-    std::string listen, user = "cloister", runtime, log_level, min_tier;
+    std::string listen, user = "cloister", runtime, log_level, min_tier, domain;
     std::vector<std::string> images, require_limits;
     std::optional<int64_t> warm_sandboxes, warm_memory_mb, max_life_seconds;
     int64_t idle_exit_seconds = 0;
@@ -55,6 +55,8 @@ struct ServePlan {
 
 void add_options(CLI::App& app, ServeOptions& options) {
     add_place_options(app, options.place);
+    app.add_option("--domain", options.domain,
+                   "PORT-SANDBOX.DOMAIN become names of the ports of sandboxes");
     app.add_option("--listen", options.listen, "ADDRESS:PORT (default 127.0.0.1:8000)");
     app.add_flag("--detach", options.detach,
                  "go on in the background; answers when the service is ready");
@@ -231,6 +233,7 @@ Result<ServePlan> plan_service(const ServeOptions& options) {
     ServePlan plan;
     SupervisorSettings& settings = plan.settings;
     settings.data = TRY(find_data(options.place));
+    settings.domain = choose(options.domain, file.domain, "");
     settings.listen = choose(options.listen, file.listen, "127.0.0.1:8000");
     settings.log_level = choose(options.log_level, file.log_level, "info");
     if (!log_level_from(settings.log_level)) {

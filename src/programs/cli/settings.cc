@@ -21,9 +21,9 @@ namespace cloister::cli {
 namespace {
 
 constexpr size_t kFileMax = 64 * limits::kKiB;
-constexpr std::array<std::string_view, 8> kKeys = {
-    "listen",         "data",           "log_level",      "min_tier",
-    "require_limits", "warm_sandboxes", "warm_memory_mb", "max_life_seconds"};
+constexpr std::array<std::string_view, 9> kKeys = {
+    "listen",         "data",           "log_level",        "min_tier", "require_limits",
+    "warm_sandboxes", "warm_memory_mb", "max_life_seconds", "domain"};
 
 bool exists(const std::string& path) {
     return ::access(path.c_str(), F_OK) == 0;
@@ -125,6 +125,7 @@ Result<FileSettings> parse_settings(std::string_view text, std::string_view name
     out.warm_sandboxes = TRY(take_number(parsed.table(), "warm_sandboxes", name));
     out.warm_memory_mb = TRY(take_number(parsed.table(), "warm_memory_mb", name));
     out.max_life_seconds = TRY(take_number(parsed.table(), "max_life_seconds", name));
+    out.domain = TRY(take_string(parsed.table(), "domain", name));
     out.require_limits = TRY(take_strings(parsed.table(), "require_limits", name));
     return out;
 }

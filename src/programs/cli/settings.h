@@ -21,9 +21,9 @@ void add_place_options(CLI::App& app, Place& place);    // --data, --config
 void add_service_options(CLI::App& app, Place& place);  // --url, --key
 
 // cloister.toml, which may name `listen`, `data`, `log_level`, `min_tier`, `require_limits`,
-// `warm_sandboxes`, `warm_memory_mb` and `max_life_seconds`.
+// `warm_sandboxes`, `warm_memory_mb`, `max_life_seconds` and `domain`.
 struct FileSettings {
-    std::optional<std::string> listen, data, log_level, min_tier;
+    std::optional<std::string> listen, data, log_level, min_tier, domain;
     std::vector<std::string> require_limits;
     std::optional<int64_t> warm_sandboxes, warm_memory_mb, max_life_seconds;
 };

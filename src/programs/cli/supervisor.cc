@@ -170,6 +170,9 @@ Result<void> Supervisor::start_server() {
     }
     program.argv.insert(program.argv.end(), settings_.server_options.begin(),
                         settings_.server_options.end());
+    if (!settings_.domain.empty()) {
+        program.argv.insert(program.argv.end(), {"--domain", settings_.domain});
+    }
     program.environment.push_back("CLOISTER_API_KEY=" + settings_.key);
     program.identity = settings_.server;
     program.ready = &ready.write;

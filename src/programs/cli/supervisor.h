@@ -20,6 +20,7 @@ namespace cloister::cli {
 
 struct SupervisorSettings {
     std::string data, listen, runtime, log_level;
+    std::string domain;                       // empty: none
     std::string programs;                     // the directory of cloister-warden and cloisterd
     os::Identity server;                      // who cloisterd runs as
     std::string key;                          // API key that must work

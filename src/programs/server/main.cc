@@ -48,7 +48,7 @@ Result<void> enter_key(engine::Engine& engine, const Options& options) {
 Result<std::shared_ptr<Service>> assemble(Loop& loop, const Options& options) {
     auto engine = TRY(engine::Engine::create(options.data, options.life));
     TRY_OK(enter_key(*engine, options));
-    auto face = std::make_shared<rest::RestFace>(engine, options.names);
+    auto face = std::make_shared<rest::RestFace>(engine, options.names, options.domain);
     std::shared_ptr<http::Server> server =
         TRY(http::Server::create(loop, options.listen, face->handler()));
     return std::make_shared<Service>(loop, std::move(engine), std::move(face), std::move(server));

@@ -30,6 +30,8 @@ Result<Options> parse_options(int argc, const char* const* argv) {
     app.add_option("--name", options.names,
                    "a host name under which the service is known (repeatable)");
     app.add_option("--log-level", level, "debug, info, warn or error")->capture_default_str();
+    app.add_option("--domain", options.domain,
+                   "PORT-ID.DOMAIN become names of the ports of sandboxes");
     app.add_option("--idle-exit-ms", options.idle_exit_ms, "exit after so long without use")
         ->check(CLI::PositiveNumber);
     app.add_option("--ready-fd", options.ready_fd,

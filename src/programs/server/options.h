@@ -16,6 +16,7 @@ struct Options {
     std::string data;
     std::string listen = "127.0.0.1:8000";
     std::vector<std::string> names;  // host names under which the service is known
+    std::string domain;              // PORT-ID.domain: names of the ports of sandboxes
     LogLevel log_level = LogLevel::Info;
     std::optional<int64_t> idle_exit_ms;
     engine::LifeConfig life;
