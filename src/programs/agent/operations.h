@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "programs/agent/buffers.h"
-#include "programs/agent/file_ops.h"
+#include "programs/agent/file_request.h"
 #include "programs/agent/outcome.h"
 #include "wire/json.h"
 
@@ -77,8 +77,14 @@ struct ForgetRun {
 
 struct GetState {};
 
+// An operation on files, and its text, from which the child that does it decodes it again.
+struct FileOperation {
+    FileRequest request;
+    std::string text;
+};
+
 using Operation = std::variant<Hello, PrepareContext, DeleteContext, RunCode, InterruptRun,
-                               AttachRun, ForgetRun, ReadOutput, GetState, FileRead, FileWrite>;
+                               AttachRun, ForgetRun, ReadOutput, GetState, FileOperation>;
 
 // Decodes a connection's first frame (its kind byte, then its payload). Relative paths begin at
 // `home`. Errors name the field.
