@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ struct Call {
     engine::Principal caller;             // set for routes that need a key
     std::vector<std::string> parameters;  // of the path, in order
     std::string request_id;
+    std::optional<engine::Grant> grant;  // of a signed URL, in place of a key
 };
 
 // A whole JSON answer, or the note that the handler has streamed one already.

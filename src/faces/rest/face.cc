@@ -99,14 +99,16 @@ Task<Result<Answer>> RestFace::dispatch(Call& call) {
                         "with /v1 and do not end with a slash)",
                         call.request.path()));
     }
+    call.parameters = std::move(match->parameters);
     const Result<void> known = authenticate(call, match->route->key);
     if (!known) co_return known.error();
-    call.parameters = std::move(match->parameters);
     co_return co_await match->route->handler(call);
 }
 
 Result<void> RestFace::authenticate(Call& call, Key key) const {
     if (key == Key::NotNeeded) return {};
+    const auto signature = http::query_value(call.request.query(), "signature");
+    if (key == Key::OrSignature && signature) return check_signature(call, *signature);
     const std::string_view text = key_in(call.request.headers());
     if (text.empty()) {
         return make_error(ErrorKind::Unauthenticated,
@@ -115,6 +117,22 @@ Result<void> RestFace::authenticate(Call& call, Key key) const {
     auto caller = engine_->keys().check(text);
     if (!caller) return std::move(caller).error();
     call.caller = std::move(*caller);
+    return {};
+}
+
+Result<void> RestFace::check_signature(Call& call, const std::string& signature) const {
+    const auto path = http::query_value(call.request.query(), "path").value_or("");
+    const auto access =
+        call.request.method() == "PUT" ? engine::FileAccess::Write : engine::FileAccess::Read;
+    auto grant =
+        engine_->url_signer().check(signature, call.parameters[0], path, access, unix_ms());
+    if (!grant) return std::move(grant).error();
+    if (!engine_->keys().is_valid(grant->caller)) {
+        return make_error(ErrorKind::PermissionDenied,
+                          "the key that signed this URL was revoked: ask for a new one");
+    }
+    call.caller = grant->caller;
+    call.grant = std::move(*grant);
     return {};
 }
 

@@ -29,6 +29,7 @@ class RestFace : public std::enable_shared_from_this<RestFace> {
                              http::Response& response);
     Task<Result<Answer>> dispatch(Call& call);
     Result<void> authenticate(Call& call, Key key) const;
+    Result<void> check_signature(Call& call, const std::string& signature) const;
     Task<int> answer(Call& call, Result<Answer> result) const;
 
     const std::shared_ptr<engine::Engine> engine_;

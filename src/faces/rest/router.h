@@ -11,7 +11,8 @@
 
 namespace cloister::rest {
 
-enum class Key { Needed, NotNeeded };
+// OrSignature: a signed URL will do.
+enum class Key { Needed, NotNeeded, OrSignature };
 
 struct Route {
     std::string_view operation;  // operationId of the contract
