@@ -59,8 +59,9 @@ class BodyOutlet final : public Outlet {
     Task<Result<void>> send(std::vector<std::string> events) override {
         std::string out;
         for (const std::string& event : events) {
-            out += form_ == EventForm::Sse ? fmt::format("event: change\ndata: {}\n\n", event)
-                                           : event + "\n";
+            out += form_ == EventForm::Sse
+                       ? fmt::format("id: {}\nevent: change\ndata: {}\n\n", ++number_, event)
+                       : event + "\n";
         }
         co_return co_await response_.write(std::move(out));
     }
@@ -73,6 +74,7 @@ class BodyOutlet final : public Outlet {
   private:
     http::Response& response_;
     const EventForm form_;
+    uint64_t number_ = 0;
 };
 
 class SocketOutlet final : public Outlet {

@@ -16,12 +16,14 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 9> kVerbs{{
+constexpr std::array<Verb, 11> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
     {"serve", "run the service on this machine (root)", serve_command},
     {"status", "what is running", status_command},
     {"doctor", "what isolation and limits are in force, and why not more", doctor_command},
     {"stop", "stop the service (root)", stop_command},
+    {"cp", "copy files and directories to and from a sandbox", cp_command},
+    {"ls", "list the files of a sandbox", ls_command},
     {"df", "how full the pool is, and what sandboxes hold of it", df_command},
     {"pool", "grow the pool (root)", pool_command},
     {"key", "create, list and revoke API keys", key_command},
