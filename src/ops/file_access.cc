@@ -27,6 +27,7 @@ engine::FileTarget target_of(FileInput input) {
 
 Error of_file(Error error) {
     const int os_error = error.os_error;
+    if (!error.field.empty()) return error;  // of the body, which names itself
     switch (error.kind) {
         case ErrorKind::InvalidArgument:
         case ErrorKind::PermissionDenied:

@@ -58,9 +58,20 @@ def test_ids_of_nothing_are_not_found(path: str, client: httpx.Client) -> None:
 
 def send_minimal(client: httpx.Client, operation: Operation) -> httpx.Response:
     """The smallest request that is right for the operation."""
-    body: dict[str, Any] | None = {"code": "1"} if operation.id == "createRun" else None
-    query = {"path": "x"} if operation.path.endswith("/files") else {}
-    return client.request(operation.method, operation.url(), json=body, params=query)
+    body = MINIMAL_BODIES.get(operation.id)
+    query = {"path": "x", "glob": "*"} if "/files" in operation.path else {}
+    parts = [("file", ("x", b""))] if operation.id == "uploadFiles" else None
+    return client.request(operation.method, operation.url(), json=body, params=query, files=parts)
+
+
+MINIMAL_BODIES: dict[str, dict[str, Any]] = {
+    "createRun": {"code": "1"},
+    "changeFile": {"mode": "0600"},
+    "makeDirectory": {"path": "x"},
+    "moveFile": {"path": "x", "to": "y"},
+    "copyFile": {"path": "x", "to": "y"},
+    "signFile": {"path": "x"},
+}
 
 
 def test_the_languages_are_those_of_the_service(client: httpx.Client) -> None:

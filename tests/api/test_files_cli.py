@@ -87,15 +87,16 @@ def test_errors_say_what_is_wrong(cli: Cli, place: str) -> None:
 
 
 def test_ls(cli: Cli, files: Files, place: str) -> None:
-    files.put("d/inner", b"x" * 1234, mode="0600")
-    files.put("file", b"")
-    assert cli("ls", place).stdout == "d/\nfile\n"
-    assert cli("ls", f"{place}:d").stdout == "inner\n"
-    assert cli("ls", f"{place}:/home/user", "--depth", "2").stdout == "d/\nd/inner\nfile\n"
-    long = cli("ls", "-l", f"{place}:d").stdout
+    files.put("t/d/inner", b"x" * 1234, mode="0600")
+    files.put("t/file", b"")
+    assert cli("ls", f"{place}:t").stdout == "d/\nfile\n"
+    assert "t/" in cli("ls", place).stdout.splitlines()
+    assert cli("ls", f"{place}:t/d").stdout == "inner\n"
+    assert cli("ls", f"{place}:/home/user/t", "--depth", "2").stdout == "d/\nd/inner\nfile\n"
+    long = cli("ls", "-l", f"{place}:t/d").stdout
     assert long.startswith("0600  user   1.2 KB  20")
-    (entry,) = json.loads(cli("ls", f"{place}:d", "--json").stdout)["entries"]
-    assert (entry["path"], entry["size"]) == ("/home/user/d/inner", 1234)
+    (entry,) = json.loads(cli("ls", f"{place}:t/d", "--json").stdout)["entries"]
+    assert (entry["path"], entry["size"]) == ("/home/user/t/d/inner", 1234)
 
 
 def test_a_hostile_archive_stays_below_its_directory(cli: Cli, files: Files, place: str, tmp_path: Path) -> None:

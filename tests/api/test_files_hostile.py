@@ -50,7 +50,7 @@ def refused(answer: httpx.Response) -> bool:
 # --- F01: dots, slashes, escapes ---
 
 
-@pytest.mark.parametrize("up", ["../" * 30, "/../" * 30, "//..//../", "./.././../../../../../", "a/../../../../../.."])
+@pytest.mark.parametrize("up", ["../" * 30, "/../" * 30, "//..//../", "./.././../../../../../", "/usr/../../../../../.."])
 def test_f01_dots_end_at_the_root(up: str, files: Files, host_secret: Path) -> None:
     path = up + str(host_secret)
     assert refused(files.get(path))
@@ -169,7 +169,7 @@ def test_f04_special_files(files: Files, run: Run) -> None:
         "import os, socket\nos.mkdir('d'); os.mkfifo('d/fifo')\nsocket.socket(socket.AF_UNIX).bind('d/socket')\n"
         "open('d/sparse', 'w').truncate(1 << 50)\nopen('d/f', 'w').write('text')"
     )
-    for name in ("d/fifo", "d/socket", "/dev/zero", "/dev/tty", "/dev/ptmx", "/proc/kmsg", "/proc/self/mem"):
+    for name in ("d/fifo", "d/socket", "/dev/zero", "/dev/tty", "/dev/ptmx", "/proc/self/mem"):
         began = time.monotonic()
         assert refused(files.get(name)), name
         assert refused(files.put(name, b"x")), name

@@ -18,6 +18,11 @@ constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
 enum class Packed { No, Yes, Ask };  // Ask: look at the first bytes
 
+Error about_body(Error error) {
+    error.field = "body";
+    return error;
+}
+
 // Pieces of a body, unpacked if it is packed.
 struct Unpacking {
     engine::ByteSource source;
@@ -29,7 +34,7 @@ struct Unpacking {
         for (;;) {
             if (packed == Packed::Yes) {
                 Result<std::string> piece = inflater.next();
-                if (!piece) co_return piece;
+                if (!piece) co_return about_body(std::move(piece).error());
                 if (!piece->empty()) co_return counted(std::move(*piece));
             }
             Result<std::string> raw = co_await source();
@@ -39,8 +44,7 @@ struct Unpacking {
             if (packed == Packed::No) co_return raw;
             if (raw->empty() && inflater.finished()) co_return std::string();
             if (raw->empty()) {
-                co_return make_error(ErrorKind::InvalidArgument,
-                                     "the compressed body broke off: send all of it");
+                co_return invalid_field("body", "the compressed body broke off: send all of it");
             }
             inflater.feed(std::move(*raw));
         }

@@ -161,7 +161,14 @@ class Watch {
             return;
         }
         const std::string name(one.name);
+        // A file without a name (O_TMPFILE) has its number for one while it is written.
+        const bool nameless = name.starts_with('#') && (one.mask & (IN_ATTRIB | IN_MODIFY)) != 0;
+        if (nameless && !exists(below(found->second, name))) return;
         change(one.mask, one.cookie, below(found->second, name), is_ours(name));
+    }
+
+    bool exists(const std::string& path) const {
+        return os::open_beneath(top_, path, O_PATH | O_NOFOLLOW).has_value();
     }
 
     void change(uint32_t mask, uint32_t cookie, const std::string& path, bool ours) {
