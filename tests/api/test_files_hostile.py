@@ -167,7 +167,7 @@ def test_f03_root_that_removes_does_not_follow(files: Files, client: httpx.Clien
 def test_f04_special_files(files: Files, run: Run) -> None:
     run(
         "import os, socket\nos.mkdir('d'); os.mkfifo('d/fifo')\nsocket.socket(socket.AF_UNIX).bind('d/socket')\n"
-        "open('d/sparse', 'w').truncate(1 << 50)\nopen('d/f', 'w').write('text')"
+        "open('d/sparse', 'w').truncate(1 << 33)\nopen('d/f', 'w').write('text')"
     )
     for name in ("d/fifo", "d/socket", "/dev/zero", "/dev/tty", "/dev/ptmx", "/proc/self/mem"):
         began = time.monotonic()
@@ -176,14 +176,14 @@ def test_f04_special_files(files: Files, run: Run) -> None:
         assert refused(files.ask("tar", name)) or name.startswith("/proc"), name
         assert time.monotonic() - began < 5
     assert [entry["type"] for entry in files.ask("list", "d").json()["entries"]] == ["file", "fifo", "socket", "file"]
-    ranged = files.get("d/sparse", Range="bytes=1000000000000-1000000000009")
+    ranged = files.get("d/sparse", Range="bytes=8000000000-8000000009")
     assert (ranged.status_code, ranged.content) == (206, bytes(10))
     began = time.monotonic()
     found = files.ask("search", "d", text="text").json()
     assert [match["entry"]["path"] for match in found["matches"]] == ["/home/user/d/f"]
     assert time.monotonic() - began < 12
     with files.client.stream("GET", files.base, params={"path": "d/sparse"}) as answer:
-        assert int(answer.headers["content-length"]) == 1 << 50
+        assert int(answer.headers["content-length"]) == 1 << 33
         assert next(answer.iter_bytes(1000)) == bytes(1000)
     assert files.get("d/f").content == b"text"
 
