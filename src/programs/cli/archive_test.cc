@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -15,6 +16,7 @@ namespace fs = std::filesystem;
 class ArchiveTest : public testing::Test {
   protected:
     void SetUp() override {
+        std::signal(SIGPIPE, SIG_IGN);  // as in main
         path_ = fs::temp_directory_path() / ("archive-" + new_id());
         fs::create_directories(path_ / "from/deep");
     }
