@@ -19,6 +19,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO / "tests"))
 
+import files  # noqa: E402
 import first_cell  # noqa: E402
 import life  # noqa: E402
 import neighbour  # noqa: E402
@@ -29,7 +30,10 @@ from rows import Row  # noqa: E402
 
 MODULES = {
     module.NAME: module
-    for module in (neighbour, first_cell, life.PoolHit, life.Pause, warm.Warm, warm.FirstByte, warm.Cells, stdout)
+    for module in (
+        neighbour, first_cell, life.PoolHit, life.Pause, warm.Warm, warm.FirstByte, warm.Cells, stdout,
+        files.Download, files.Upload,
+    )  # fmt: skip
 }
 RESULTS = REPO / "bench" / "results" / "latest.json"
 

@@ -96,7 +96,7 @@ def server(build: Build, request: pytest.FixtureRequest) -> Iterator[Service]:
 
 
 CONTRACT = Contract.load()
-STREAMS = ("text/event-stream", "application/x-ndjson", "application/octet-stream")
+STREAMS = ("text/event-stream", "application/x-ndjson", "application/octet-stream", "application/x-tar")
 
 
 def hold_to_contract(response: httpx.Response) -> None:

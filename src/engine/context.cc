@@ -251,8 +251,10 @@ Task<Result<void>> Context::make_ready(Sandbox& sandbox, Run& run) {
 Task<Result<void>> Context::write_files(Sandbox& sandbox, Run& run) {
     const std::vector<InlineFile> files = std::move(run.spec().files);
     for (const InlineFile& file : files) {
-        const auto written =
-            co_await write_file(sandbox.agent_socket(), file.path, source_of(file.bytes));
+        FileTarget target{.path = file.path};
+        WriteSettings settings;
+        const auto written = co_await write_file(sandbox.agent_socket(), std::move(target),
+                                                 std::move(settings), source_of(file.bytes));
         if (!written) co_return Error(written.error()).within("writing " + file.path);
     }
     co_return Result<void>{};

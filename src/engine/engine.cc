@@ -61,6 +61,7 @@ Result<void> Engine::open() {
     store_ = TRY(store::open_sqlite_store(database_of(data_)));
     local_project_ = TRY(store_->ensure_project("local", unix_ms()));
     keys_ = TRY(KeyRing::load(store_));
+    url_signer_ = TRY(UrlSigner::load(layout::state_directory(data_)));
     warden_ = std::make_shared<WardenClient>(layout::warden_socket(data_));
     sandboxes_ = std::make_shared<Sandboxes>(data_, store_, warden_, config_);
     contexts_ = std::make_shared<Contexts>(store_);

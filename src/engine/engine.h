@@ -21,6 +21,7 @@
 #include "engine/recovery.h"
 #include "engine/runs.h"
 #include "engine/sandboxes.h"
+#include "engine/signed_url.h"
 #include "engine/warden_client.h"
 #include "store/store.h"
 
@@ -45,6 +46,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     // The built-in project of a service without tenants.
     const std::string& local_project() const { return local_project_; }
     KeyRing& keys() { return *keys_; }
+    const UrlSigner& url_signer() const { return *url_signer_; }
     Sandboxes& sandboxes() { return *sandboxes_; }
     const std::shared_ptr<Sandboxes>& shared_sandboxes() { return sandboxes_; }
     Contexts& contexts() { return *contexts_; }
@@ -67,6 +69,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     std::shared_ptr<store::Store> store_;
     std::string local_project_;
     std::unique_ptr<KeyRing> keys_;
+    std::unique_ptr<UrlSigner> url_signer_;
     std::shared_ptr<WardenClient> warden_;
     std::shared_ptr<Sandboxes> sandboxes_;
     std::shared_ptr<Contexts> contexts_;

@@ -20,6 +20,7 @@ namespace cloister::engine {
 namespace {
 
 constexpr int64_t kRunsEndMs = 2'000;  // how long destroy() waits for the runs of a killed sandbox
+constexpr std::chrono::milliseconds kRunsEndPause{5};
 
 std::string key_of(std::string_view project, std::string_view id) {
     return fmt::format("{}/{}", project, id);

@@ -319,7 +319,13 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
             bytes += frame->payload;
         }
         files[path] = bytes;
-        co_await peer.event({{"ok", true}, {"size", bytes.size()}});
+        co_await peer.event({{"ok", true}, {"size", bytes.size()}, {"entry", entry(path)}});
+    }
+
+    static json::object entry(const std::string& path) {
+        return {{"path", path},     {"type", "file"},   {"size", 1},      {"mode", 420},
+                {"uid", 1000},      {"gid", 1000},      {"user", "user"}, {"group", "user"},
+                {"modified_ms", 1}, {"etag", "1-1-1-1"}};
     }
 
     Task<void> read_file(FakePeer& peer, const json::object& request) {
@@ -329,7 +335,7 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
             co_return;
         }
         co_await peer.event(
-            {{"ok", true}, {"size", found->second.size()}, {"mode", 420}, {"modified_ms", 1}});
+            {{"ok", true}, {"size", found->second.size()}, {"entry", entry(found->first)}});
         if (!found->second.empty()) co_await peer.send(FrameKind::Data, found->second);
         co_await peer.send(FrameKind::Data, "");
     }

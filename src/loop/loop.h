@@ -30,6 +30,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "os/fd.h"
@@ -117,6 +118,8 @@ class UnixStream {
     Task<Result<void>> write(std::string bytes);  // all of it; one writer at a time
     // At least one byte, at most `max_bytes`; empty at the end of the stream.
     Task<Result<std::string>> read_some(size_t max_bytes);
+    // The same, with the descriptors that came beside the bytes, all close-on-exec.
+    Task<Result<std::string>> read_some(size_t max_bytes, std::vector<os::Fd>& descriptors);
     void close();
 
   private:

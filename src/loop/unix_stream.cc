@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "loop/failure.h"
 #include "loop/loop.h"
+#include "os/socket.h"
 
 namespace cloister {
 namespace {
@@ -85,6 +86,21 @@ Task<Result<std::string>> UnixStream::read_some(size_t max_bytes) {
     if (failure) co_return loop_failure("reading from a unix socket", failure);
     bytes.resize(got);
     co_return bytes;
+}
+
+Task<Result<std::string>> UnixStream::read_some(size_t max_bytes,
+                                                std::vector<os::Fd>& descriptors) {
+    CLOISTER_CHECK(impl_ != nullptr);
+    Socket& socket = impl_->socket;
+    auto [failure] = co_await socket.async_wait(Socket::wait_read, kAsTuple);
+    if (failure) co_return loop_failure("reading from a unix socket", failure);
+    // Only looked at: the socket keeps its number.
+    os::Fd number(socket.native_handle());
+    auto received = os::receive_with_fds(number, max_bytes);
+    (void)number.release();
+    if (!received) co_return std::move(received).error();
+    for (os::Fd& descriptor : received->fds) descriptors.push_back(std::move(descriptor));
+    co_return std::move(received->bytes);
 }
 
 void UnixStream::close() {

@@ -35,6 +35,7 @@ LIBRARIES: list[tuple[str, set[str]]] = [
     (r"<boost/asio", {"loop", "http"}),
     (r"<boost/beast", {"http"}),
     (r"<sqlite3", {"store"}),
+    (r"<zlib", {"http"}),
     (r"<seccomp", {"jail"}),
     (r"<CLI/", {"programs/cli", "programs/server", "programs/warden"}),
     (r"<toml\+\+", {"programs/cli"}),

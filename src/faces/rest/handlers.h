@@ -57,6 +57,19 @@ Task<Result<Answer>> pass_to_port(Call& call, PortAddress address, PortRoute rou
 
 Task<Result<Answer>> write_file(Call& call);
 Task<Result<Answer>> read_file(Call& call);
+Task<Result<Answer>> upload_files(Call& call);
+Task<Result<Answer>> change_file(Call& call);
+Task<Result<Answer>> remove_file(Call& call);
+Task<Result<Answer>> stat_file(Call& call);
+Task<Result<Answer>> list_files(Call& call);
+Task<Result<Answer>> search_files(Call& call);
+Task<Result<Answer>> watch_files(Call& call);
+Task<Result<Answer>> make_directory(Call& call);
+Task<Result<Answer>> move_file(Call& call);
+Task<Result<Answer>> copy_file(Call& call);
+Task<Result<Answer>> sign_file(Call& call);
+Task<Result<Answer>> pack_files(Call& call);
+Task<Result<Answer>> unpack_files(Call& call);
 
 Task<Result<Answer>> create_key(Call& call);
 Task<Result<Answer>> list_keys(Call& call);

@@ -63,7 +63,8 @@ Agent::Agent(Birth birth, Settings settings)
       zygote_(birth_),
       meter_(birth_),
       oom_(birth_, meter_),
-      files_(user_processes_),
+      files_(user_processes_, Identity::User, settings_.home),
+      root_files_(user_processes_, Identity::Root, settings_.home),
       view_(birth_),
       root_door_(birth_, user_processes_, poller_, settings_.root_socket),
       streams_(birth_.spool),
@@ -124,6 +125,7 @@ void Agent::reap() {
     }
     while (const auto end = os::reap_one()) {
         files_.on_child_end(end->pid);
+        root_files_.on_child_end(end->pid);
         root_door_.on_child_end(*end);
         processes_.on_child_end(*end);
         for (const auto& context : contexts_) {
@@ -344,7 +346,9 @@ Result<void> Agent::run(Connection& client, const RunCode& op) {
 
 std::vector<pid_t> Agent::families_without(const Context& context) const {
     std::vector<pid_t> leaders;
-    if (files_.pid() > 0) leaders.push_back(files_.pid());
+    for (const FileHelper* helper : {&files_, &root_files_}) {
+        if (helper->pid() > 0) leaders.push_back(helper->pid());
+    }
     for (const pid_t leader : processes_.leaders()) leaders.push_back(leader);
     for (const auto& other : contexts_) {
         if (other.get() != &context) leaders.push_back(other->kernel->pid());
@@ -399,18 +403,16 @@ void Agent::handle(Connection& client, const GetState&) {
         runs, fmt::join(ports_.published(), ","), processes_.running(), meter_.cpu_ms_since({}))));
 }
 
-void Agent::handle(Connection& client, const FileRead& op) {
-    hand_over(client, op);
-}
-
-void Agent::handle(Connection& client, const FileWrite& op) {
-    hand_over(client, op);
-}
-
-void Agent::hand_over(Connection& client, const FileWork& work) {
+void Agent::handle(Connection& client, const FileOperation& op) {
+    const bool root = op.request.identity == Identity::Root;
+    if (root && birth_.record.root_allowed == 0) {
+        return answer(client, make_error(ErrorKind::PermissionDenied,
+                                         "this sandbox has no root: its template does not allow "
+                                         "it"));
+    }
     const os::Fd socket = client.hand_over();
     // If it fails the socket closes without an answer, which the protocol calls a lost operation.
-    (void)files_.start(work, socket);
+    (void)(root ? root_files_ : files_).start(FileWorkText{op.text}, socket);
 }
 
 // --- Processes and ports ---

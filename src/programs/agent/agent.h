@@ -109,8 +109,7 @@ class Agent {
     void handle(Connection& client, const ForgetRun& op);
     void handle(Connection& client, const ReadOutput& op);
     void handle(Connection& client, const GetState& op);
-    void handle(Connection& client, const FileRead& op);
-    void handle(Connection& client, const FileWrite& op);
+    void handle(Connection& client, const FileOperation& op);
     void handle(Connection& client, const StartProcess& op);
     void handle(Connection& client, const AttachProcess& op);
     void handle(Connection& client, const WriteStdin& op);
@@ -126,7 +125,6 @@ class Agent {
     static void await_start(Context& context, Connection& client);
     Result<void> start_kernel(Connection& client, const PrepareContext& op, const Driver& driver);
     Result<void> run(Connection& client, const RunCode& op);
-    void hand_over(Connection& client, const FileWork& work);
     void on_started(Context& context, const Result<void>& result);
     std::vector<pid_t> families_without(const Context& context) const;
     StringMap environment(const std::string& cwd, const StringMap& own) const;
@@ -142,7 +140,7 @@ class Agent {
     ZygoteDoor zygote_;
     UsageMeter meter_;
     OomWatch oom_;
-    FileHelper files_;
+    FileHelper files_, root_files_;
     ProcView view_;
     RootDoor root_door_;
     std::list<std::unique_ptr<Connection>> connections_;

@@ -23,6 +23,8 @@ int serve_command(const Words& words);
 int status_command(const Words& words);
 int doctor_command(const Words& words);
 int stop_command(const Words& words);
+int cp_command(const Words& words);
+int ls_command(const Words& words);
 int df_command(const Words& words);
 int pool_command(const Words& words);
 int context_command(const Words& words);

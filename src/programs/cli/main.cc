@@ -16,7 +16,7 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 17> kVerbs{{
+constexpr std::array<Verb, 19> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
     {"context", "make, list, restart and delete live interpreters", context_command},
     {"exec", "run a program in a sandbox that lives", exec_command},
@@ -30,6 +30,8 @@ constexpr std::array<Verb, 17> kVerbs{{
     {"pause", "stop all code of a sandbox where it is", pause_command},
     {"resume", "let a paused sandbox go on", resume_command},
     {"kill", "end sandboxes and remove their files", kill_command},
+    {"cp", "copy files and directories to and from a sandbox", cp_command},
+    {"ls", "list the files of a sandbox", ls_command},
     {"df", "how full the pool is, and what sandboxes hold of it", df_command},
     {"pool", "grow the pool (root)", pool_command},
     {"key", "create, list and revoke API keys", key_command},

@@ -178,9 +178,9 @@ Result<void> upload(const Api& api, const std::string& sandbox, const std::strin
                     const std::string& remote) {
     const Progress progress("uploading " + printable(local));
     auto source = std::make_shared<FileSource>(TRY(FileSource::open(local)));
-    return api.upload(
-        fmt::format("/v1/sandboxes/{}/files?path={}", sandbox, percent_encode(remote)),
-        [source] { return source->next(); });
+    TRY(api.upload(fmt::format("/v1/sandboxes/{}/files?path={}", sandbox, percent_encode(remote)),
+                   [source] { return source->next(); }));
+    return {};
 }
 
 Result<void> upload_all(const Api& api, const std::string& sandbox, const RunPlan& plan,

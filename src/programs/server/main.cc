@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 
@@ -112,6 +113,7 @@ int run(int argc, char** argv) {
         return kExitNotAllowed;
     }
     log_open("cloisterd", options->log_level);
+    std::signal(SIGPIPE, SIG_IGN);  // sendfile() to a client that is gone has no flag against it
     os::ask_for_short_turns();
     const Result<void> served = serve(*options);
     return served ? 0 : report(served.error());
