@@ -35,7 +35,7 @@ TEST(HostName, AddressesAreNotNames) {
     ASSERT_TRUE(host);
     ASSERT_TRUE(std::holds_alternative<IpAddress>(*host));
     EXPECT_EQ(std::get<IpAddress>(*host).text(), "169.254.169.254");
-    EXPECT_EQ(std::get<std::string>(*parse_host("Pypi.org")), "pypi.org");
+    EXPECT_EQ(std::get<std::string>(*parse_host("Api.Example.org")), "api.example.org");
     EXPECT_FALSE(parse_host("300.1.1.1"));
 }
 

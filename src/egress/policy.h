@@ -1,9 +1,9 @@
 // The network policy of a sandbox: who may be reached. Pure: names and addresses in, a verdict out.
 // docs/network-policy.md has the table.
 //
-//     PolicySpec spec{.mode = Mode::Filtered, .allow_out = {"pypi.org"}};
+//     PolicySpec spec{.mode = Mode::Filtered, .allow_out = {"api.example.org"}};
 //     Policy policy = TRY(Policy::create(spec, platform));      // names the entry at fault
-//     Verdict verdict = policy.judge({.name = "pypi.org", .address = address, .port = 443});
+//     Verdict verdict = policy.judge({.name = "api.example.org", .address = address, .port = 443});
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct Target {
 struct Verdict {
     bool allowed = false;
     bool by_name = false;  // an entry for its name decided
-    std::string rule;      // "allow_out pypi.org", "platform 10.0.0.0/8", "disabled"
+    std::string rule;      // "allow_out api.example.org", "platform 10.0.0.0/8", "disabled"
 };
 
 class Policy {

@@ -21,7 +21,7 @@
 
 namespace cloister::warden {
 
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 
 // An id of base/ids.h, fixed in size.
 struct Id {
@@ -90,6 +90,23 @@ struct PoolRequest {
     uint64_t tag = 0;
 };
 
+// A running sandbox's way out of its network namespace: none, TCP and look-ups of names, or UDP as
+// well. The reply to it carries the descriptors of PathFd; the way is open while they are.
+enum class PathKind : uint32_t { None = 0, Tcp = 1, TcpUdp = 2 };
+enum PathFd : size_t {
+    kPathLink,   // while it is open connections are redirected
+    kPathTcp,    // listener
+    kPathNames,  // datagrams to the resolver
+    kPathUdp,    // from here on: TcpUdp only
+    kPathRawV4,
+    kPathRawV6,  // missing where the host has no IPv6
+};
+struct NetworkRequest {
+    uint64_t tag = 0;
+    Id sandbox;
+    PathKind kind = PathKind::None;
+};
+
 // --- Replies and events ---
 inline constexpr size_t kMessageBytes = 240;
 
@@ -155,7 +172,7 @@ struct EndedEvent {
 };
 
 using Request = std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest,
-                             NarrowRequest, GrowPoolRequest, PoolRequest>;
+                             NarrowRequest, GrowPoolRequest, PoolRequest, NetworkRequest>;
 using Reply = std::variant<DoneReply, HelloReply, ListReply, UsageReply, EndedEvent, PoolReply>;
 
 std::string encode(const Request& request);
