@@ -122,6 +122,7 @@ class Service:
         self.failpoint = ""  # where a program dies, once (src/base/failpoint.h)
         self.asan_options = ""
         self.require_limits: list[str] = []
+        self.options: list[str] = []  # more words for `cloister serve`
         self.data = Path(tempfile.mkdtemp(prefix="cl-", dir=parent))
         self.data.chmod(0o711)
         self.log = Path("/tmp", self.data.name).with_suffix(".log")
@@ -253,6 +254,7 @@ class Service:
             *("--image", str(self.build.image)),
             *("--runtime", str(self.build.runtime)),
             "--print-key",
+            *self.options,
         ]
         if self.require_limits:
             command += ["--require-limits", ",".join(self.require_limits)]

@@ -49,7 +49,8 @@ TEST(ClientHello, IsReadInAnyPieces) {
     const std::string plain = hello(server_name("Api.Example.org"));
     for (const size_t record : {1u, 3u, 5u, 16'000u}) {
         for (const size_t piece : {1u, 2u, 7u, 100'000u}) {
-            EXPECT_EQ(read_in(records(plain, record), piece), "api.example.org") << record << " " << piece;
+            EXPECT_EQ(read_in(records(plain, record), piece), "api.example.org")
+                << record << " " << piece;
         }
     }
 }

@@ -12,16 +12,16 @@ namespace {
 
 constexpr std::string_view kPort = "port:";
 
-Verdict allowed(std::string rule) {
-    return {.allowed = true, .rule = std::move(rule)};
+Verdict allowed(Basis basis, std::string rule) {
+    return {.allowed = true, .basis = basis, .rule = std::move(rule)};
 }
-Verdict denied(std::string rule) {
-    return {.allowed = false, .rule = std::move(rule)};
+Verdict denied(Basis basis, std::string rule) {
+    return {.allowed = false, .basis = basis, .rule = std::move(rule)};
 }
 
 Verdict by(bool allow, const Entry& entry, std::string_view list) {
     return {.allowed = allow,
-            .by_name = entry.kind != Entry::Kind::Network,
+            .basis = entry.kind == Entry::Kind::Network ? Basis::Network : Basis::Name,
             .rule = fmt::format("{} {}", list, entry.text)};
 }
 
@@ -186,21 +186,27 @@ Result<Policy> Policy::create(const PolicySpec& spec, std::shared_ptr<const Plat
 }
 
 Verdict Policy::judge_baseline(bool in_allow, bool in_deny) const {
-    if (in_allow) return allowed("allow_out ALL_TRAFFIC");
-    if (in_deny) return denied("deny_out ALL_TRAFFIC");
+    if (in_allow) return allowed(Basis::Baseline, "allow_out ALL_TRAFFIC");
+    if (in_deny) return denied(Basis::Baseline, "deny_out ALL_TRAFFIC");
     // A baseline for the other family alone opens nothing.
     const bool only_exceptions = allow_.size() == 0 && !allow_baseline_.given() &&
                                  deny_.size() != 0 && !deny_baseline_.given();
-    return only_exceptions ? allowed("not in deny_out") : denied("not in allow_out");
+    return only_exceptions ? allowed(Basis::Baseline, "not in deny_out")
+                           : denied(Basis::Baseline, "not in allow_out");
+}
+
+std::string Policy::denied_by_platform(const Target& target) const {
+    std::string found = target.name.empty() ? "" : platform_->denies_name(target.name);
+    if (found.empty()) found = platform_->denies(target.address);
+    if (found.empty()) found = platform_->denies_port(target.port);
+    return found;
 }
 
 Verdict Policy::judge(const Target& target) const {
-    if (spec_.mode == Mode::Disabled) return denied("disabled");
-    std::string platform = target.name.empty() ? "" : platform_->denies_name(target.name);
-    if (platform.empty()) platform = platform_->denies(target.address);
-    if (platform.empty()) platform = platform_->denies_port(target.port);
-    if (!platform.empty()) return denied("platform " + platform);
-    if (spec_.mode == Mode::Open) return allowed("open");
+    if (spec_.mode == Mode::Disabled) return denied(Basis::Mode, "disabled");
+    const std::string platform = denied_by_platform(target);
+    if (!platform.empty()) return denied(Basis::Platform, "platform " + platform);
+    if (spec_.mode == Mode::Open) return allowed(Basis::Mode, "open");
     if (const Entry* entry = find_target(allow_, target)) return by(true, *entry, "allow_out");
     if (const Entry* entry = find_target(deny_, target)) return by(false, *entry, "deny_out");
     for (const IpAddress& inner : embedded_v4(target.address)) {
@@ -211,10 +217,10 @@ Verdict Policy::judge(const Target& target) const {
 }
 
 Verdict Policy::judge_name(std::string_view name) const {
-    if (spec_.mode == Mode::Disabled) return denied("disabled");
+    if (spec_.mode == Mode::Disabled) return denied(Basis::Mode, "disabled");
     const std::string platform = platform_->denies_name(name);
-    if (!platform.empty()) return denied("platform " + platform);
-    if (spec_.mode == Mode::Open) return allowed("open");
+    if (!platform.empty()) return denied(Basis::Platform, "platform " + platform);
+    if (spec_.mode == Mode::Open) return allowed(Basis::Mode, "open");
     if (const Entry* entry = allow_.find(name)) return by(true, *entry, "allow_out");
     if (const Entry* entry = deny_.find(name)) return by(false, *entry, "deny_out");
     return judge_baseline(allow_baseline_.given(), deny_baseline_.given());
@@ -229,19 +235,19 @@ Mode PolicyStack::mode() const {
 }
 
 Verdict PolicyStack::judge(const Target& target) const {
-    Verdict verdict = denied("disabled");
+    Verdict verdict = denied(Basis::Mode, "disabled");
     for (const auto& policy : policies_) {
         Verdict one = policy->judge(target);
         if (!one.allowed) return one;
-        const bool by_name = verdict.by_name || one.by_name;
+        const Basis basis = std::max(verdict.basis, one.basis);
         verdict = std::move(one);
-        verdict.by_name = by_name;
+        verdict.basis = basis;
     }
     return verdict;
 }
 
 Verdict PolicyStack::judge_name(std::string_view name) const {
-    Verdict verdict = denied("disabled");
+    Verdict verdict = denied(Basis::Mode, "disabled");
     for (const auto& policy : policies_) {
         Verdict one = policy->judge_name(name);
         if (!one.allowed) return one;

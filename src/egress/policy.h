@@ -65,10 +65,13 @@ struct Target {
     uint16_t port = 0;
 };
 
+// What decided, the weaker bond to an address last: a name may lead to any address.
+enum class Basis : uint8_t { Mode, Network, Baseline, Name, Platform };
+
 struct Verdict {
     bool allowed = false;
-    bool by_name = false;  // an entry for its name decided
-    std::string rule;      // "allow_out api.example.org", "platform 10.0.0.0/8", "disabled"
+    Basis basis = Basis::Mode;
+    std::string rule;  // "allow_out api.example.org", "platform 10.0.0.0/8", "disabled"
 };
 
 class Policy {
@@ -92,6 +95,7 @@ class Policy {
     Result<void> add(const std::string& text, const std::string& field, EntryIndex& index,
                      Baseline& baseline, std::vector<std::string>& canonical);
     Verdict judge_baseline(bool in_allow, bool in_deny) const;
+    std::string denied_by_platform(const Target& target) const;
 
     PolicySpec spec_;
     std::shared_ptr<const Platform> platform_;

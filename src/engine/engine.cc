@@ -29,10 +29,11 @@ std::string artifacts_of(const std::string& data) {
 
 }  // namespace
 
-Engine::Engine(std::string data) : data_(std::move(data)), started_at_(steady_ms()) {}
+Engine::Engine(std::string data, NetworkSettings network)
+    : data_(std::move(data)), network_(std::move(network)), started_at_(steady_ms()) {}
 
-Result<std::shared_ptr<Engine>> Engine::create(std::string data) {
-    std::shared_ptr<Engine> engine(new Engine(std::move(data)));
+Result<std::shared_ptr<Engine>> Engine::create(std::string data, NetworkSettings network) {
+    std::shared_ptr<Engine> engine(new Engine(std::move(data), std::move(network)));
     TRY_OK(engine->open());
     return engine;
 }
@@ -45,7 +46,11 @@ Result<void> Engine::open() {
     local_project_ = TRY(store_->ensure_project("local", unix_ms()));
     keys_ = TRY(KeyRing::load(store_));
     warden_ = std::make_shared<WardenClient>(layout::warden_socket(data_));
-    sandboxes_ = std::make_shared<Sandboxes>(data_, store_, warden_);
+    egress_ = std::make_shared<EgressClient>(layout::egress_socket(data_), network_);
+    auto platform = TRY(egress::Platform::create(network_.platform_allow));
+    platform_ = std::make_shared<const egress::Platform>(std::move(platform));
+    const NetworkParts parts{.warden = warden_, .egress = egress_};
+    sandboxes_ = std::make_shared<Sandboxes>(data_, store_, parts);
     contexts_ = std::make_shared<Contexts>(store_);
     runs_ = std::make_shared<Runs>(store_, contexts_);
     artifacts_ = std::make_shared<const Artifacts>(artifacts_of(data_));
@@ -64,6 +69,13 @@ void Engine::start() {
         spawn(Sandboxes::reconcile(self->sandboxes_));
     });
     warden_->start();
+    egress_->on_event([weak = std::weak_ptr(sandboxes_)](std::string_view kind, json::object line) {
+        if (const auto sandboxes = weak.lock()) sandboxes->on_network_event(kind, std::move(line));
+    });
+    egress_->on_connected([weak = std::weak_ptr(sandboxes_)] {
+        if (const auto sandboxes = weak.lock()) spawn(Sandboxes::reconcile_network(sandboxes));
+    });
+    egress_->start();
     spawn(keep_watch(shared_from_this()));
     spawn(keep_house(shared_from_this()));
 }
@@ -106,6 +118,7 @@ Task<void> Engine::shut_down() {
         {.reason = EndReason::Cancelled, .message = "the service was stopped"});
     stopped_ = true;
     warden_->stop();
+    egress_->stop();
 }
 
 }  // namespace cloister::engine

@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "egress/policy_json.h"
 #include "engine/string_map.h"
 #include "wire/layout.h"
 
@@ -37,7 +38,8 @@ store::SandboxRow row_of(const Sandbox& sandbox) {
             .metadata = map_text(spec.metadata),
             .created_ms = sandbox.created_ms(),
             .env = map_text(spec.env),
-            .one_run = spec.life == SandboxSpec::Life::OneRun ? 1 : 0};
+            .one_run = spec.life == SandboxSpec::Life::OneRun ? 1 : 0,
+            .network = egress::policy_text(spec.network)};
 }
 
 SandboxSpec spec_of(const store::SandboxRow& row) {
@@ -49,6 +51,8 @@ SandboxSpec spec_of(const store::SandboxRow& row) {
     spec.metadata = map_from(row.metadata);
     spec.idle_timeout_seconds = row.idle_timeout_seconds;
     if (row.one_run != 0) spec.life = SandboxSpec::Life::OneRun;
+    // What cannot be read reaches nothing.
+    spec.network = egress::policy_from(row.network).value_or(egress::PolicySpec{});
     return spec;
 }
 
@@ -81,16 +85,20 @@ Error not_yet(std::string_view id) {
 }  // namespace
 
 SandboxInfo info_of(const Sandbox& sandbox) {
-    return {.id = sandbox.id(),
-            .state = sandbox.state(),
-            .spec = sandbox.spec(),
-            .created_ms = sandbox.created_ms(),
-            .number = sandbox.number()};
+    SandboxInfo info{.id = sandbox.id(),
+                     .state = sandbox.state(),
+                     .spec = sandbox.spec(),
+                     .created_ms = sandbox.created_ms(),
+                     .number = sandbox.number()};
+    info.spec.network.mode = sandbox.network()->policy().mode;  // it may have changed
+    return info;
 }
 
-Sandboxes::Sandboxes(std::string data, std::shared_ptr<store::Store> store,
-                     std::shared_ptr<WardenClient> warden)
-    : data_(std::move(data)), store_(std::move(store)), warden_(std::move(warden)) {}
+Sandboxes::Sandboxes(std::string data, std::shared_ptr<store::Store> store, NetworkParts parts)
+    : data_(std::move(data)),
+      store_(std::move(store)),
+      warden_(std::move(parts.warden)),
+      egress_(std::move(parts.egress)) {}
 
 Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSpec spec) {
     if (spec.template_name != "base") {
@@ -117,9 +125,11 @@ std::shared_ptr<Sandbox> Sandboxes::add(Sandbox::Name name, SandboxSpec spec, in
     const std::string key = key_of(name.project, name.id);
     std::string socket = layout::agent_socket(data_, name.id);
     auto narrowing = std::make_shared<Narrowing>(warden_, name.id);
+    const NetworkParts parts{.warden = warden_, .egress = egress_};
+    auto network = std::make_shared<Network>(parts, name.id, spec.network);
     auto sandbox = std::make_shared<Sandbox>(
         std::move(name), std::move(spec), created_ms, std::move(socket), std::move(narrowing),
-        [weak = weak_from_this()](std::shared_ptr<Sandbox> lost, Death death) {
+        std::move(network), [weak = weak_from_this()](std::shared_ptr<Sandbox> lost, Death death) {
             if (const auto self = weak.lock()) self->on_lost(std::move(lost), std::move(death));
         });
     sandbox->set_number(++made_);
@@ -132,6 +142,7 @@ Result<std::vector<std::shared_ptr<Sandbox>>> Sandboxes::load() {
     std::vector<std::shared_ptr<Sandbox>> out;
     for (const store::SandboxRow& row : TRY(store_->running_sandboxes())) {
         out.push_back(add({.project = row.project, .id = row.id}, spec_of(row), row.created_ms));
+        out.back()->network()->take_over();
     }
     return out;
 }
@@ -162,6 +173,7 @@ Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::create(std::string project, Sa
     if (made && !plan) made = plan.error();
     if (made) made = co_await warden_->create(*plan);
     failpoint("cloisterd:after_host_sandbox");
+    if (made) made = co_await sandbox->network()->apply();
     if (made && sandbox->death())
         made = make_error(ErrorKind::Unavailable, sandbox->death()->message);
     if (made) {
@@ -250,8 +262,14 @@ Task<void> Sandboxes::destroy(std::shared_ptr<Sandboxes> self, std::shared_ptr<S
     co_await clear_away(self, sandbox);
 }
 
+// Beside the rest: a network that is slow to end must not hold up the processes' end.
+Task<void> Sandboxes::close_network(std::shared_ptr<Sandbox> sandbox) {
+    co_await sandbox->network()->close();
+}
+
 Task<void> Sandboxes::clear_away(std::shared_ptr<Sandboxes> self,
                                  std::shared_ptr<Sandbox> sandbox) {
+    spawn(close_network(sandbox));
     co_await self->remove_host_objects(sandbox->id());
     sandbox->hurry();
     const int64_t give_up = steady_ms() + kRunsEndMs;
@@ -274,11 +292,64 @@ void Sandboxes::on_lost(std::shared_ptr<Sandbox> sandbox, Death death) {
     spawn(clear_away(shared_from_this(), std::move(sandbox)));
 }
 
-void Sandboxes::on_ended(const std::string& id) {
+std::shared_ptr<Sandbox> Sandboxes::find_live(std::string_view id) const {
     for (const auto& sandbox : live_ | std::views::values) {
-        if (sandbox->id() != id) continue;
-        sandbox->report_lost("the sandbox ended by itself");
-        return;
+        if (sandbox->id() == id) return sandbox;
+    }
+    return nullptr;
+}
+
+void Sandboxes::on_ended(const std::string& id) {
+    if (const auto sandbox = find_live(id)) sandbox->report_lost("the sandbox ended by itself");
+}
+
+void Sandboxes::on_network_event(std::string_view kind, json::object line) {
+    const json::value* id = line.if_contains("sandbox");
+    if (id == nullptr || !id->is_string()) return;
+    const auto sandbox = find_live(std::string_view(id->as_string()));
+    if (!sandbox) return;
+    if (kind == "end") return sandbox->network()->take_end(line);
+    std::vector<std::string> runs;
+    for (const auto& context : sandbox->contexts()) {
+        if (context->active()) runs.push_back(context->active()->id());
+    }
+    sandbox->network()->take_event(std::move(line), runs);
+}
+
+Task<Result<void>> Sandboxes::change_network(std::shared_ptr<Sandbox> sandbox,
+                                             egress::PolicySpec policy) {
+    const auto self = shared_from_this();
+    const std::string text = egress::policy_text(policy);
+    Result<void> done = co_await sandbox->network()->change(std::move(policy));
+    if (done) done = store_->set_sandbox_network(sandbox->project(), sandbox->id(), text);
+    co_return done;
+}
+
+Task<void> Sandboxes::reconcile_network(std::shared_ptr<Sandboxes> self) {
+    std::vector<std::shared_ptr<Sandbox>> all;
+    json::array ids;
+    for (const auto& sandbox : self->live_ | std::views::values) {
+        if (sandbox->death()) continue;
+        all.push_back(sandbox);
+        ids.emplace_back(sandbox->id());
+    }
+    const auto there = co_await self->egress_->ask({{"op", "keep"}, {"sandboxes", std::move(ids)}});
+    if (!there) co_return;  // it went again; when it comes back, this is called again
+    std::set<std::string> known;
+    const json::value* kept = there->if_contains("sandboxes");
+    if (kept != nullptr && kept->is_array()) {
+        for (const json::value& id : kept->as_array()) known.emplace(id.as_string());
+    }
+    for (const auto& sandbox : all) {
+        using Attached = Network::Attached;
+        const bool has = known.contains(sandbox->id());
+        sandbox->network()->set_attached(has ? Attached::Yes : Attached::No);
+        if (!sandbox->network()->begun()) continue;  // one that is being made sees to it itself
+        const Result<void> done = co_await sandbox->network()->apply();
+        if (!done && !sandbox->death()) {
+            log_warn("a sandbox has no network",
+                     {{"sandbox_id", sandbox->id()}, {"error", done.error().message}});
+        }
     }
 }
 

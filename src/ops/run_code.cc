@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ops/network.h"
 #include "ops/validate.h"
 
 namespace cloister::ops {
@@ -13,6 +14,8 @@ Result<std::shared_ptr<engine::Run>> run_code(engine::Engine& engine,
     TRY_OK(check_run(input.spec));
     const auto sandbox = TRY(engine.sandboxes().find_running(caller.project, input.sandbox_id));
     TRY_OK(check_narrowed(input.spec, sandbox->spec()));
+    if (input.spec.network)
+        input.spec.network = TRY(check_policy(engine, "network.", *input.spec.network));
     return engine.runs().start(sandbox, std::move(input.spec));
 }
 

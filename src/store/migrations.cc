@@ -87,6 +87,12 @@ constexpr std::array kSteps = {
         PRAGMA user_version = 3;
         COMMIT;
     )sql"},
+    Step{R"sql(
+        BEGIN IMMEDIATE;
+        ALTER TABLE sandboxes ADD COLUMN network TEXT NOT NULL DEFAULT '{"mode": "disabled"}';
+        PRAGMA user_version = 4;
+        COMMIT;
+    )sql"},
 };
 
 Result<int64_t> version_of(Database& database) {

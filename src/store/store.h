@@ -32,8 +32,9 @@ struct SandboxRow {
     int64_t cpu = 0, memory_mb = 0, disk_mb = 0, idle_timeout_seconds = 0;
     std::string metadata;  // a JSON object
     int64_t created_ms = 0;
-    std::string env = "{}";  // a JSON object; emptied when the sandbox is dead
-    int64_t one_run = 0;     // 1: it dies after its only run
+    std::string env = "{}";      // a JSON object; emptied when the sandbox is dead
+    int64_t one_run = 0;         // 1: it dies after its only run
+    std::string network = "{}";  // its network policy, a JSON object
 };
 
 struct ContextRow {
@@ -71,6 +72,8 @@ class Store {
     virtual Result<void> add_sandbox(const SandboxRow& row) = 0;
     virtual Result<void> set_sandbox_state(std::string_view project, std::string_view id,
                                            std::string_view state, int64_t now_ms) = 0;
+    virtual Result<void> set_sandbox_network(std::string_view project, std::string_view id,
+                                             std::string_view policy) = 0;
     virtual Result<std::optional<SandboxRow>> find_sandbox(std::string_view project,
                                                            std::string_view id) = 0;
     // Those in state `creating`: nobody was ever told of them.

@@ -38,7 +38,7 @@ LIBRARIES: list[tuple[str, set[str]]] = [
     (r"<boost/beast", {"http"}),
     (r"<sqlite3", {"store"}),
     (r"<seccomp", {"jail"}),
-    (r"<CLI/", {"programs/cli", "programs/server", "programs/warden"}),
+    (r"<CLI/", {"programs/cli", "programs/egressd", "programs/server", "programs/warden"}),
     (r"<toml\+\+", {"programs/cli"}),
     # The kernel's own interface. The warden, the reaper, the zygote, the agent and the shell's driver are
     # programs about processes: they wait, clone and signal; all else goes through os.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "egress/policy_json.h"
 #include "engine/tier.h"
 #include "wire/base64.h"
 #include "wire/json.h"
@@ -30,8 +31,14 @@ void read_tier(FieldReader& in) {
                         : "`tier` must be `namespace`, `gvisor` or `microvm`");
 }
 
+Result<std::optional<egress::PolicySpec>> read_network(FieldReader& in, const std::string& prefix) {
+    const json::object* object = in.optional_object("network");
+    if (object == nullptr) return std::optional<egress::PolicySpec>();
+    return std::optional(TRY(egress::policy_from(*object, prefix + "network.")));
+}
+
 Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string prefix) {
-    FieldReader in(object, std::move(prefix));
+    FieldReader in(object, prefix);
     engine::SandboxSpec spec;
     read_tier(in);
     spec.template_name = in.optional_string("template", kWordMax).value_or(spec.template_name);
@@ -53,6 +60,7 @@ Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string
         in.optional_int("idle_timeout_seconds", limits::kSandboxIdleMinMs / 1000,
                         limits::kSandboxIdleMaxMs / 1000)
             .value_or(spec.idle_timeout_seconds);
+    spec.network = TRY(read_network(in, prefix)).value_or(egress::PolicySpec{});
     TRY_OK(in.finish());
     return spec;
 }
@@ -157,6 +165,7 @@ OnDisconnect read_on_disconnect(FieldReader& in) {
 Result<RunBody> read_run(FieldReader& in) {
     RunBody body{.spec = read_spec(in)};
     body.spec.files = TRY(read_files(in));
+    body.spec.network = TRY(read_network(in, ""));
     body.wait = in.optional_bool("wait").value_or(true) ? Wait::Yes : Wait::No;
     body.on_disconnect = read_on_disconnect(in);
     return body;
@@ -184,6 +193,11 @@ Result<engine::ContextSpec> decode_context(std::string_view body) {
                    .value_or(StringMap());
     TRY_OK(in.finish());
     return spec;
+}
+
+Result<egress::PolicySpec> decode_network(std::string_view body) {
+    const json::object object = TRY(parse_object(body));
+    return egress::policy_from(object, "");
 }
 
 Result<RunBody> decode_run(std::string_view body) {

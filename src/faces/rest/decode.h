@@ -21,6 +21,7 @@ struct RunBody {
 
 Result<engine::SandboxSpec> decode_sandbox(std::string_view body);  // an empty body: all defaults
 Result<engine::ContextSpec> decode_context(std::string_view body);  // the same
+Result<egress::PolicySpec> decode_network(std::string_view body);
 Result<RunBody> decode_run(std::string_view body);
 Result<RunBody> decode_one_call_run(std::string_view body);
 Result<std::string> decode_key_name(std::string_view body);

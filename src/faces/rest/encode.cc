@@ -45,6 +45,7 @@ json::object sandbox_json(const engine::SandboxInfo& sandbox) {
             {"disk_mb", sandbox.spec.disk_mb},
             {"idle_timeout_seconds", sandbox.spec.idle_timeout_seconds},
             {"metadata", std::move(metadata)},
+            {"network", {{"mode", egress::to_string(sandbox.spec.network.mode)}}},
             {"created_at", rfc3339(sandbox.created_ms)}};
 }
 

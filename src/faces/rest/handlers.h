@@ -17,6 +17,10 @@ Task<Result<Answer>> list_sandboxes(Call& call);
 Task<Result<Answer>> get_sandbox(Call& call);
 Task<Result<Answer>> delete_sandbox(Call& call);
 
+Task<Result<Answer>> get_network(Call& call);
+Task<Result<Answer>> set_network(Call& call);
+Task<Result<Answer>> get_network_log(Call& call);
+
 Task<Result<Answer>> create_context(Call& call);
 Task<Result<Answer>> list_contexts(Call& call);
 Task<Result<Answer>> get_context(Call& call);

@@ -23,6 +23,7 @@ int stop_command(const Words& words);
 int df_command(const Words& words);
 int pool_command(const Words& words);
 int key_command(const Words& words);
+int net_command(const Words& words);
 int version_command(const Words& words);
 
 // Parses `words` into the variables that `app` is bound to. nullopt: go on; else the exit code (0

@@ -16,7 +16,7 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 9> kVerbs{{
+constexpr std::array<Verb, 10> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
     {"serve", "run the service on this machine (root)", serve_command},
     {"status", "what is running", status_command},
@@ -24,6 +24,7 @@ constexpr std::array<Verb, 9> kVerbs{{
     {"stop", "stop the service (root)", stop_command},
     {"df", "how full the pool is, and what sandboxes hold of it", df_command},
     {"pool", "grow the pool (root)", pool_command},
+    {"net", "whom a sandbox may reach, and what became of its connections", net_command},
     {"key", "create, list and revoke API keys", key_command},
     {"version", "print the version", version_command},
 }};

@@ -24,6 +24,7 @@
 #include "programs/cli/supervisor.h"
 #include "programs/cli/terminal.h"
 #include "wire/capabilities.h"
+#include "wire/json.h"
 #include "wire/layout.h"
 
 namespace cloister::cli {
@@ -38,7 +39,7 @@ constexpr std::chrono::milliseconds kLockPause{100};
 struct ServeOptions {
     Place place;
     std::string listen, user = "cloister", image, runtime, log_level, min_tier;
-    std::vector<std::string> require_limits;
+    std::vector<std::string> require_limits, platform_allow, dns_servers;
     int64_t idle_exit_seconds = 0;
     bool detach = false, print_key = false, quiet = false;
 };
@@ -74,6 +75,23 @@ void add_options(CLI::App& app, ServeOptions& options) {
                    fmt::format("refuse to start where one of these cannot be enforced: {}",
                                fmt::join(limit_names(), ", ")))
         ->delimiter(',');
+    app.add_option("--platform-allow", options.platform_allow,
+                   "open this address, network or name of the platform deny set to the policies of "
+                   "sandboxes (repeatable)");
+    app.add_option("--dns-server", options.dns_servers,
+                   "an address to ask for names, in place of the host's (repeatable)");
+}
+
+// For cloisterd, which tells egress.
+std::string network_text(const ServeOptions& options, const FileSettings& file) {
+    const auto list = [](const std::vector<std::string>& flag,
+                         const std::vector<std::string>& setting) {
+        const auto& chosen = flag.empty() ? setting : flag;
+        return json::array(chosen.begin(), chosen.end());
+    };
+    const json::object out{{"platform_allow", list(options.platform_allow, file.platform_allow)},
+                           {"dns_servers", list(options.dns_servers, file.dns_servers)}};
+    return json::serialize(out);
 }
 
 // What the configuration requires of the host. The warden tries the limits; tiers are known here.
@@ -194,6 +212,7 @@ Result<ServePlan> plan_service(const ServeOptions& options) {
             "log_level",
             fmt::format("`{}` is no log level: debug, info, warn or error", settings.log_level));
     }
+    settings.network = network_text(options, file);
     settings.programs = own_directory();
     settings.runtime = options.runtime.empty()
                            ? std::filesystem::path(settings.programs).parent_path() / "runtime"

@@ -21,8 +21,8 @@ namespace cloister::cli {
 namespace {
 
 constexpr size_t kFileMax = 64 * limits::kKiB;
-constexpr std::array<std::string_view, 5> kKeys = {"listen", "data", "log_level", "min_tier",
-                                                   "require_limits"};
+constexpr std::array<std::string_view, 7> kKeys = {
+    "listen", "data", "log_level", "min_tier", "require_limits", "platform_allow", "dns_servers"};
 
 bool exists(const std::string& path) {
     return ::access(path.c_str(), F_OK) == 0;
@@ -110,6 +110,8 @@ Result<FileSettings> parse_settings(std::string_view text, std::string_view name
     out.log_level = TRY(take_string(parsed.table(), "log_level", name));
     out.min_tier = TRY(take_string(parsed.table(), "min_tier", name));
     out.require_limits = TRY(take_strings(parsed.table(), "require_limits", name));
+    out.platform_allow = TRY(take_strings(parsed.table(), "platform_allow", name));
+    out.dns_servers = TRY(take_strings(parsed.table(), "dns_servers", name));
     return out;
 }
 

@@ -20,10 +20,12 @@ struct Place {
 void add_place_options(CLI::App& app, Place& place);    // --data, --config
 void add_service_options(CLI::App& app, Place& place);  // --url, --key
 
-// cloister.toml, which may name `listen`, `data`, `log_level`, `min_tier` and `require_limits`.
+// What cloister.toml may hold.
 struct FileSettings {
     std::optional<std::string> listen, data, log_level, min_tier;
     std::vector<std::string> require_limits;
+    // Of the network: what of the platform deny set is opened, and who is asked for names.
+    std::vector<std::string> platform_allow, dns_servers;
 };
 // `path`, or the first that exists of ./cloister.toml and /etc/cloister/cloister.toml.
 Result<FileSettings> read_settings(const std::string& path);

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "engine/egress_client.h"
 
 namespace cloister::server {
 
@@ -19,6 +20,7 @@ struct Options {
     std::optional<int64_t> idle_exit_ms;
     std::optional<int> ready_fd;
     std::optional<std::string> api_key;  // of CLOISTER_API_KEY
+    engine::NetworkSettings network;     // of CLOISTER_NETWORK
 };
 
 // InvalidArgument with the words for the user; an empty message after --help, which is answered on
