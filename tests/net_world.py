@@ -1,7 +1,7 @@
 """Hosts that the network tests make themselves, in a network namespace of their own: a DNS server, HTTP, TLS and echoes.
 
 with world(tmp_path) as hosts:
-    hosts.names({"a.example": ["203.0.113.10"]})
+    hosts.names({"a.example": ["198.18.77.10"]})
     hosts.seen()      # what reached them
 
 This file is also the program that serves in the namespace: `net_world.py DIRECTORY`.
@@ -22,10 +22,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-# Networks for documentation: nothing real is there, and they are not in the platform deny set.
-HERE = "203.0.113.1"
-DNS = "203.0.113.53"
-ADDRESSES = ["203.0.113.10", "203.0.113.11", "203.0.113.12", "203.0.113.20"]
+# Of the networks for benchmarks: nothing real is there, and they are not in the platform deny set.
+HERE = "198.18.77.1"
+DNS = "198.18.77.53"
+ADDRESSES = ["198.18.77.10", "198.18.77.11", "198.18.77.12", "198.18.77.20"]
 HERE_V6 = "2001:db8:c1::1"
 ADDRESSES_V6 = ["2001:db8:c1::10"]
 NAMES = ["a.example", "b.example", "x.a.example", "shared.example", "six.example"]

@@ -22,6 +22,7 @@ namespace cloister::engine {
 // What the operator set for the network of all sandboxes.
 struct NetworkSettings {
     std::vector<std::string> platform_allow, dns_servers;
+    bool ca_bundle = false;  // the runtime of sandboxes has one (layout::kCaBundle)
 };
 
 class EgressClient : public std::enable_shared_from_this<EgressClient> {
@@ -37,6 +38,7 @@ class EgressClient : public std::enable_shared_from_this<EgressClient> {
     }
     void start();
     void stop();
+    const NetworkSettings& settings() const { return settings_; }
     bool is_connected() const { return known_; }
     // Waits until egress is there: it may just be starting. Unavailable if it does not come.
     Task<Result<void>> connected();

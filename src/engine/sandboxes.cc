@@ -63,6 +63,15 @@ SandboxInfo info_of(const store::SandboxRow& row) {
             .created_ms = row.created_ms};
 }
 
+// For whoever has not chosen something else: OpenSSL and Python, pip, requests, curl, git, Node.
+void trust_bundle(StringMap& env) {
+    const std::string path = std::string("/opt/cloister/") + layout::kCaBundle;
+    for (const char* name : {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE",
+                             "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS"}) {
+        env.emplace(name, path);
+    }
+}
+
 Error no_such_sandbox(std::string_view id) {
     return make_error(
         ErrorKind::NotFound,
@@ -111,6 +120,7 @@ Result<std::shared_ptr<Sandbox>> Sandboxes::enter(std::string project, SandboxSp
             fmt::format("{} sandboxes live on this host already: delete some, or wait",
                         live_.size()));
     }
+    if (egress_->settings().ca_bundle) trust_bundle(spec.env);
     auto sandbox = add({.project = std::move(project), .id = new_id()}, std::move(spec), unix_ms());
     const Result<void> stored = store_->add_sandbox(row_of(*sandbox));
     if (!stored) {

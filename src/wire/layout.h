@@ -22,6 +22,8 @@
 namespace cloister::layout {
 
 inline constexpr std::string_view kDefaultData = "/var/lib/cloister";
+// The operator's certificates, in the runtime; a sandbox sees them below /opt/cloister.
+inline constexpr const char* kCaBundle = "etc/ca-bundle.pem";
 
 inline std::string join(std::string_view directory, std::string_view name) {
     return std::string(directory) + "/" + std::string(name);

@@ -40,6 +40,7 @@ struct ServeOptions {
     Place place;
     std::string listen, user = "cloister", image, runtime, log_level, min_tier;
     std::vector<std::string> require_limits, platform_allow, dns_servers;
+    std::string ca_bundle;
     int64_t idle_exit_seconds = 0;
     bool detach = false, print_key = false, quiet = false;
 };
@@ -78,19 +79,24 @@ void add_options(CLI::App& app, ServeOptions& options) {
     app.add_option("--platform-allow", options.platform_allow,
                    "open this address, network or name of the platform deny set to the policies of "
                    "sandboxes (repeatable)");
+    app.add_option(
+        "--ca-bundle", options.ca_bundle,
+        "certificates that programs in sandboxes trust, in place of the template's (PEM)");
     app.add_option("--dns-server", options.dns_servers,
                    "an address to ask for names, in place of the host's (repeatable)");
 }
 
 // For cloisterd, which tells egress.
-std::string network_text(const ServeOptions& options, const FileSettings& file) {
+std::string network_text(const ServeOptions& options, const FileSettings& file,
+                         std::string_view ca_bundle) {
     const auto list = [](const std::vector<std::string>& flag,
                          const std::vector<std::string>& setting) {
         const auto& chosen = flag.empty() ? setting : flag;
         return json::array(chosen.begin(), chosen.end());
     };
     const json::object out{{"platform_allow", list(options.platform_allow, file.platform_allow)},
-                           {"dns_servers", list(options.dns_servers, file.dns_servers)}};
+                           {"dns_servers", list(options.dns_servers, file.dns_servers)},
+                           {"ca_bundle", !ca_bundle.empty()}};
     return json::serialize(out);
 }
 
@@ -212,7 +218,8 @@ Result<ServePlan> plan_service(const ServeOptions& options) {
             "log_level",
             fmt::format("`{}` is no log level: debug, info, warn or error", settings.log_level));
     }
-    settings.network = network_text(options, file);
+    settings.ca_bundle = choose(options.ca_bundle, file.ca_bundle, "");
+    settings.network = network_text(options, file, settings.ca_bundle);
     settings.programs = own_directory();
     settings.runtime = options.runtime.empty()
                            ? std::filesystem::path(settings.programs).parent_path() / "runtime"

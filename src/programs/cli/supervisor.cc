@@ -126,6 +126,8 @@ Result<void> Supervisor::start_warden() {
     for (const std::string& limit : settings_.require_limits) {
         program.argv.insert(program.argv.end(), {"--require-limit", limit});
     }
+    if (!settings_.ca_bundle.empty())
+        program.argv.insert(program.argv.end(), {"--ca-bundle", settings_.ca_bundle});
     warden_ = TRY(os::Child::launch(program));
     const int64_t deadline = steady_ms() + kWardenStartMs;
     const std::string socket = layout::warden_socket(settings_.data);
@@ -144,8 +146,8 @@ Result<void> Supervisor::start_warden() {
 // Nobody waits for it: cloisterd connects when it is there.
 Result<void> Supervisor::start_egress() {
     os::Program program = program_of("cloister-egress");
-    program.argv.insert(program.argv.end(), {"--socket", layout::egress_socket(settings_.data),
-                                             "--log-level", settings_.log_level});
+    program.argv.insert(program.argv.end(),
+                        {"--data", settings_.data, "--log-level", settings_.log_level});
     program.identity = settings_.server;
     egress_ = TRY(os::Child::launch(program));
     return {};

@@ -22,6 +22,7 @@ struct SupervisorSettings {
     std::string data, listen, runtime, log_level;
     std::string programs;                     // the directory of the programs
     std::string network;                      // settings of the network, as JSON
+    std::string ca_bundle;                    // certificates for every sandbox, or empty
     os::Identity server;                      // who cloisterd runs as
     std::string key;                          // API key that must work
     int64_t idle_exit_ms = 0;                 // 0: never

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "programs/egressd/door.h"
+#include "wire/layout.h"
 
 namespace cloister::egressd {
 namespace {
@@ -40,9 +41,9 @@ void stop(Service& service) {
 }
 
 int run(int argc, char** argv) {
-    std::string socket, level = "info";
+    std::string data, level = "info";
     CLI::App app("cloister-egress: carries what leaves sandboxes; `cloister serve` starts it");
-    app.add_option("--socket", socket, "where cloisterd connects to")->required();
+    app.add_option("--data", data, "the data directory")->required();
     app.add_option("--log-level", level, "debug, info, warn or error");
     CLI11_PARSE(app, argc, argv);
     const auto known = log_level_from(level);
@@ -55,7 +56,7 @@ int run(int argc, char** argv) {
     Loop loop;
     Service service{.loop = loop, .door = nullptr};
     loop.on_stop_signal([&service] { stop(service); });
-    loop.spawn(serve(service, socket));
+    loop.spawn(serve(service, layout::egress_socket(data)));
     loop.run();
     return service.code;
 }

@@ -29,6 +29,7 @@ Result<engine::NetworkSettings> network_of_environment() {
     };
     out.platform_allow = list("platform_allow");
     out.dns_servers = list("dns_servers");
+    out.ca_bundle = in.optional_bool("ca_bundle").value_or(false);
     TRY_OK(in.finish());
     return out;
 }

@@ -184,7 +184,8 @@ Result<OpenHost> open_host(const HostOptions& options) {
                   .recovered = {},
                   .base_template = {}};
     open.recovered = TRY(recover(open.host, open.journal));
-    open.host.runtime = TRY(jail::import_runtime(open.host.pool, options.runtime)).id;
+    open.host.runtime =
+        TRY(jail::import_runtime(open.host.pool, options.runtime, options.ca_bundle)).id;
     open.base_template = TRY(open.host.pool.base_template());
     const auto removed = remove_old_images(open.host, open.base_template, open.recovered);
     if (!removed)
