@@ -78,7 +78,8 @@ Task<void> EgressClient::keep_connected(std::shared_ptr<EgressClient> self) {
 Task<void> EgressClient::announce(std::shared_ptr<EgressClient> self) {
     json::object message{{"op", "configure"},
                          {"platform_allow", texts(self->settings_.platform_allow)},
-                         {"dns_servers", texts(self->settings_.dns_servers)}};
+                         {"dns_servers", texts(self->settings_.dns_servers)},
+                         {"upstream_proxy", self->settings_.upstream_proxy}};
     const auto done = co_await self->ask(std::move(message));
     if (!done) {
         log_warn("egress does not answer", {{"error", done.error().message}});

@@ -22,7 +22,8 @@ namespace cloister::engine {
 // What the operator set for the network of all sandboxes.
 struct NetworkSettings {
     std::vector<std::string> platform_allow, dns_servers;
-    bool ca_bundle = false;  // the runtime of sandboxes has one (layout::kCaBundle)
+    std::string upstream_proxy;  // a URL, or empty
+    bool ca_bundle = false;      // the runtime of sandboxes has one (layout::kCaBundle)
 };
 
 class EgressClient : public std::enable_shared_from_this<EgressClient> {

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "egress/upstream.h"
 #include "store/sqlite_store.h"
 #include "wire/layout.h"
 
@@ -49,6 +50,9 @@ Result<void> Engine::open() {
     egress_ = std::make_shared<EgressClient>(layout::egress_socket(data_), network_);
     auto platform = TRY(egress::Platform::create(network_.platform_allow));
     platform_ = std::make_shared<const egress::Platform>(std::move(platform));
+    if (!network_.upstream_proxy.empty())
+        TRY_OK(egress::parse_upstream(
+            network_.upstream_proxy));  // it is known at start if it is wrong
     const NetworkParts parts{.warden = warden_, .egress = egress_};
     sandboxes_ = std::make_shared<Sandboxes>(data_, store_, parts);
     contexts_ = std::make_shared<Contexts>(store_);

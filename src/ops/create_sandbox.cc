@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "ops/network.h"
 #include "ops/validate.h"
 
 namespace cloister::ops {
@@ -12,7 +11,7 @@ Task<Result<engine::SandboxInfo>> create_sandbox(engine::Engine& engine, engine:
     Result<void> good = engine.check_open();
     if (good) good = check_env("env", input.spec.env);
     if (!good) co_return std::move(good).error();
-    auto network = check_policy(engine, "network.", input.spec.network);
+    auto network = check_policy(engine.platform(), "network.", input.spec.network);
     if (!network) co_return std::move(network).error();
     input.spec.network = std::move(*network);
     const auto made = co_await engine.sandboxes().create(caller.project, std::move(input.spec));

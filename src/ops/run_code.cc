@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "ops/network.h"
 #include "ops/validate.h"
 
 namespace cloister::ops {
@@ -15,7 +14,7 @@ Result<std::shared_ptr<engine::Run>> run_code(engine::Engine& engine,
     const auto sandbox = TRY(engine.sandboxes().find_running(caller.project, input.sandbox_id));
     TRY_OK(check_narrowed(input.spec, sandbox->spec()));
     if (input.spec.network)
-        input.spec.network = TRY(check_policy(engine, "network.", *input.spec.network));
+        input.spec.network = TRY(check_policy(engine.platform(), "network.", *input.spec.network));
     return engine.runs().start(sandbox, std::move(input.spec));
 }
 

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "ops/network.h"
 #include "ops/validate.h"
 
 namespace cloister::ops {
@@ -14,11 +13,11 @@ Task<Result<engine::OneCall>> run_in_new_sandbox(engine::Engine& engine, engine:
     if (good) good = check_narrowed(input.spec, input.sandbox);
     if (good) good = check_env("sandbox.env", input.sandbox.env);
     if (!good) co_return std::move(good).error();
-    auto network = check_policy(engine, "sandbox.network.", input.sandbox.network);
+    auto network = check_policy(engine.platform(), "sandbox.network.", input.sandbox.network);
     if (!network) co_return std::move(network).error();
     input.sandbox.network = std::move(*network);
     if (input.spec.network) {
-        auto narrowed = check_policy(engine, "network.", *input.spec.network);
+        auto narrowed = check_policy(engine.platform(), "network.", *input.spec.network);
         if (!narrowed) co_return std::move(narrowed).error();
         input.spec.network = std::move(*narrowed);
     }

@@ -1,11 +1,12 @@
 // getNetwork, setNetwork, getNetworkLog.
-#include "ops/network.h"
-
 #include "base/number.h"
 #include "egress/policy_json.h"
 #include "faces/rest/body.h"
 #include "faces/rest/decode.h"
 #include "faces/rest/handlers.h"
+#include "ops/get_network.h"
+#include "ops/get_network_log.h"
+#include "ops/set_network.h"
 
 namespace cloister::rest {
 
@@ -33,7 +34,7 @@ Task<Result<Answer>> get_network_log(Call& call) {
         co_return make_error(ErrorKind::InvalidArgument,
                              "`after` in the query must be the number of an entry: 0 or more");
     }
-    ops::NetworkLogInput input{.sandbox_id = call.parameters[0]};
+    ops::GetNetworkLogInput input{.sandbox_id = call.parameters[0]};
     input.query.after = *number;
     input.query.run = http::query_value(call.request.query(), "run_id").value_or("");
     const auto log = ops::get_network_log(*call.engine, call.caller, input);

@@ -96,7 +96,8 @@ std::string network_text(const ServeOptions& options, const FileSettings& file,
     };
     const json::object out{{"platform_allow", list(options.platform_allow, file.platform_allow)},
                            {"dns_servers", list(options.dns_servers, file.dns_servers)},
-                           {"ca_bundle", !ca_bundle.empty()}};
+                           {"ca_bundle", !ca_bundle.empty()},
+                           {"upstream_proxy", file.upstream_proxy.value_or("")}};
     return json::serialize(out);
 }
 

@@ -21,9 +21,9 @@ namespace cloister::cli {
 namespace {
 
 constexpr size_t kFileMax = 64 * limits::kKiB;
-constexpr std::array<std::string_view, 8> kKeys = {
-    "listen",         "data",           "log_level",   "min_tier",
-    "require_limits", "platform_allow", "dns_servers", "ca_bundle"};
+constexpr std::array<std::string_view, 9> kKeys = {
+    "listen",         "data",        "log_level", "min_tier",      "require_limits",
+    "platform_allow", "dns_servers", "ca_bundle", "upstream_proxy"};
 
 bool exists(const std::string& path) {
     return ::access(path.c_str(), F_OK) == 0;
@@ -112,6 +112,7 @@ Result<FileSettings> parse_settings(std::string_view text, std::string_view name
     out.min_tier = TRY(take_string(parsed.table(), "min_tier", name));
     out.require_limits = TRY(take_strings(parsed.table(), "require_limits", name));
     out.platform_allow = TRY(take_strings(parsed.table(), "platform_allow", name));
+    out.upstream_proxy = TRY(take_string(parsed.table(), "upstream_proxy", name));
     out.ca_bundle = TRY(take_string(parsed.table(), "ca_bundle", name));
     out.dns_servers = TRY(take_strings(parsed.table(), "dns_servers", name));
     return out;

@@ -26,7 +26,7 @@ struct FileSettings {
     std::vector<std::string> require_limits;
     // Of the network: what of the platform deny set is opened, and who is asked for names.
     std::vector<std::string> platform_allow, dns_servers;
-    std::optional<std::string> ca_bundle;
+    std::optional<std::string> ca_bundle, upstream_proxy;
 };
 // `path`, or the first that exists of ./cloister.toml and /etc/cloister/cloister.toml.
 Result<FileSettings> read_settings(const std::string& path);

@@ -159,6 +159,9 @@ Result<void> Door::configure(const json::object& message) {
     }
     if (servers.empty()) servers = host_servers();
     shared_->resolver = std::make_shared<Resolver>(std::move(servers));
+    const std::string upstream = text_of(message, "upstream_proxy");
+    shared_->upstream.reset();
+    if (!upstream.empty()) shared_->upstream = TRY(egress::parse_upstream(upstream));
     return {};
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "egress/policy.h"
+#include "egress/upstream.h"
 #include "loop/descriptor.h"
 #include "programs/egressd/bucket.h"
 #include "programs/egressd/limits.h"
@@ -28,6 +29,7 @@ class Datagrams;
 struct Shared {
     std::shared_ptr<Resolver> resolver;
     std::shared_ptr<const egress::Platform> platform;
+    std::optional<egress::Upstream> upstream;  // TCP goes through it
     std::function<void(const Record&)> tell;
     std::function<void(const RecordEnd&)> tell_end;
     uint64_t last_record = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "base/time.h"
@@ -197,24 +198,78 @@ Task<Result<void>> Stream::dial(std::vector<Endpoint> to) {
     const auto self = shared_from_this();
     Error failure = make_error(ErrorKind::Unavailable, "there is nothing to connect to");
     for (size_t i = 0; i < to.size() && !ended_; ++i) {
-        auto connection = os::begin_connect(to[i]);
-        if (!connection) failure = std::move(connection).error();
-        if (!connection) continue;
-        auto io = Descriptor::adopt(std::move(*connection));
-        if (!io) co_return std::move(io).error();
-        server_ = std::make_shared<Descriptor>(std::move(*io));
         dialled_ = to[i];
         const auto most = i + 1 < to.size() ? kDialOne : kDialLast;
-        const auto wait = co_await server_->writable_within(most);
-        if (ended_) co_return gone();
-        auto made = os::connect_result(server_->fd());
-        if (wait == Descriptor::Wait::TimedOut) made = os_failure("connecting", ETIMEDOUT);
-        if (made) co_return made;
+        Result<void> made;
+        if (net_->shared().upstream) {
+            made = co_await dial_upstream(*net_->shared().upstream, to[i]);
+        } else {
+            made = co_await dial_one(to[i], most);
+        }
+        if (made || ended_) co_return made;
         failure = std::move(made).error();
+    }
+    co_return failure;
+}
+
+Task<Result<void>> Stream::dial_one(Endpoint to, std::chrono::milliseconds most) {
+    const auto self = shared_from_this();
+    auto connection = os::begin_connect(to);
+    if (!connection) co_return std::move(connection).error();
+    auto io = Descriptor::adopt(std::move(*connection));
+    if (!io) co_return std::move(io).error();
+    server_ = std::make_shared<Descriptor>(std::move(*io));
+    const auto wait = co_await server_->writable_within(most);
+    if (ended_) co_return gone();
+    auto made = os::connect_result(server_->fd());
+    if (wait == Descriptor::Wait::TimedOut) made = os_failure("connecting", ETIMEDOUT);
+    if (!made) {
         server_->close();
         server_.reset();
     }
-    co_return failure;
+    co_return made;
+}
+
+// The operator's proxy is asked for the name that was judged, or for the address of one without.
+Task<Result<void>> Stream::dial_upstream(egress::Upstream upstream, Endpoint to) {
+    const auto self = shared_from_this();
+    Endpoint proxy{.address = {}, .port = upstream.port};
+    if (const auto* address = std::get_if<IpAddress>(&upstream.host)) {
+        proxy.address = *address;
+    } else {
+        const std::string name = std::get<std::string>(upstream.host);
+        const auto found = co_await net_->shared().resolver->resolve(name, egress::dns::Type::A);
+        if (!found) co_return found.error();
+        if (found->addresses.empty())
+            co_return make_error(ErrorKind::Unavailable, "the upstream proxy has no address");
+        proxy.address = found->addresses.front();
+    }
+    auto made = co_await dial_one(proxy, kDialLast);
+    if (!made) co_return std::move(made).error().within("the upstream proxy");
+    const std::string host = opening_.name.empty() ? to.address.text() : opening_.name;
+    egress::Handshake handshake(upstream, host, to.port);
+    co_return co_await greet_upstream(std::move(handshake));
+}
+
+Task<Result<void>> Stream::greet_upstream(egress::Handshake handshake) {
+    const auto self = shared_from_this();
+    std::string send = handshake.begin();
+    for (;;) {
+        if (ended_) co_return gone();
+        const auto put = os::try_write(server_->fd(), send);
+        if (!put) co_return put.error();
+        send.clear();
+        if (co_await server_->readable_within(kDialLast) != Descriptor::Wait::Ready)
+            co_return os_failure("the upstream proxy", ETIMEDOUT);
+        std::array<char, 4096> buffer{};
+        const auto got = os::try_read(server_->fd(), buffer);
+        if (!got) co_return got.error();
+        if (*got && **got == 0) co_return os_failure("the upstream proxy", ECONNRESET);
+        const auto done = handshake.feed({buffer.data(), got->value_or(0)});
+        if (!done) co_return done.error();
+        if (*done) co_return Result<void>{};
+        send = handshake.take_reply();
+    }
 }
 
 // --- Carrying ---

@@ -42,6 +42,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     Task<Route> route_to_name();
     std::vector<Endpoint> with_others(const std::vector<std::string>& names) const;
     Task<Result<void>> dial(std::vector<Endpoint> to);
+    Task<Result<void>> dial_one(Endpoint to, std::chrono::milliseconds most);
+    Task<Result<void>> dial_upstream(egress::Upstream upstream, Endpoint to);
+    Task<Result<void>> greet_upstream(egress::Handshake handshake);
     Task<Result<void>> pass_on(std::string_view bytes);
     static Task<void> pump(std::shared_ptr<Stream> self, Direction direction);
     static Task<void> pump_requests(std::shared_ptr<Stream> self);

@@ -18,7 +18,7 @@ std::optional<std::string> key_of_environment() {
 
 // JSON, so that what is in it does not show in the list of processes.
 Result<engine::NetworkSettings> network_of_environment() {
-    constexpr size_t kListMax = 1'000, kBytesMax = 1'000'000;
+    constexpr size_t kListMax = 1'000, kBytesMax = 1'000'000, kUrlMax = 2'000;
     engine::NetworkSettings out;
     const char* text = std::getenv("CLOISTER_NETWORK");
     if (text == nullptr || *text == '\0') return out;
@@ -29,6 +29,7 @@ Result<engine::NetworkSettings> network_of_environment() {
     };
     out.platform_allow = list("platform_allow");
     out.dns_servers = list("dns_servers");
+    out.upstream_proxy = in.optional_string("upstream_proxy", kUrlMax).value_or("");
     out.ca_bundle = in.optional_bool("ca_bundle").value_or(false);
     TRY_OK(in.finish());
     return out;
