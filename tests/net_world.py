@@ -43,7 +43,7 @@ class Hosts:
         beside.replace(self.directory / "records.json")
 
     def seen(self) -> list[str]:
-        """Lines of what came: `dns NAME TYPE`, `http ADDRESS HOST`, `tls ADDRESS SNI`, `tcp ADDRESS`, `udp ADDRESS`."""
+        """Lines of what came: `dns NAME TYPE`, `http ADDRESS HOST`, `tls ADDRESS SNI`, `tcp ADDRESS`, `udp ADDRESS`, `proxy NAME:PORT`, `socks NAME:PORT`."""
         return (self.directory / "seen").read_text().splitlines()
 
     def forget(self) -> None:
@@ -215,6 +215,21 @@ def serve_tls(world: World, connection: socket.socket) -> None:
     serve_http(world, secured)
 
 
+def serve_proxy(world: World, connection: socket.socket) -> None:
+    """An HTTP proxy, or a SOCKS5 one: it notes what it was asked for, and serves that itself."""
+    first = connection.recv(65536)
+    if first[:1] == b"\x05":
+        connection.sendall(b"\x05\x00")
+        asked = connection.recv(65536)
+        name = asked[5 : 5 + asked[4]].decode() if asked[3] == 3 else str(ipaddress.ip_address(asked[4:-2]))
+        world.note(f"socks {name}:{struct.unpack('>H', asked[-2:])[0]}")
+        connection.sendall(b"\x05\x00\x00\x01\0\0\0\0\0\0")
+    else:
+        world.note(f"proxy {first.split()[1].decode()}")
+        connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    serve_http(world, connection)
+
+
 def serve_echo(world: World, connection: socket.socket) -> None:
     world.note(f"tcp {connection.getsockname()[0]}")
     while data := connection.recv(1 << 20):
@@ -233,7 +248,7 @@ def main(directory: str) -> None:
     serve_dns(world)
     for address in (*ADDRESSES, *ADDRESSES_V6):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        for port, handle in ((80, serve_http), (443, serve_tls), (7, serve_echo), (25, serve_echo), (22, serve_banner)):
+        for port, handle in ((80, serve_http), (443, serve_tls), (7, serve_echo), (25, serve_echo), (22, serve_banner), (3128, serve_proxy)):
             listener = socket.create_server((address, port), family=family)
             serve(listener, lambda connection, handle=handle: handle(world, connection))
         udp = socket.socket(family, socket.SOCK_DGRAM)

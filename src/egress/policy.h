@@ -47,6 +47,8 @@ class Platform {
     std::string denies(const IpAddress& address) const;
     std::string denies_name(std::string_view name) const;
     std::string denies_port(uint16_t port) const;
+    // Whether the operator opened it.
+    bool opens(const IpAddress& address) const { return open_.find(address) != nullptr; }
     // An entry of a policy that would reach into the set; empty if it does not.
     std::string overlaps(const Entry& entry) const;
 

@@ -8,6 +8,7 @@
 #include <netinet/ip6.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -297,6 +298,22 @@ Result<std::vector<IpAddress>> host_addresses() {
 
 bool has_route(const IpAddress& address) {
     return connect_udp({.address = address, .port = 9}).has_value();
+}
+
+// The kernel chooses the same address as the source of what goes to an address of its own.
+bool is_own_address(const IpAddress& address) {
+    const auto socket = connect_udp({.address = address, .port = 9});
+    Address local{.size = sizeof(sockaddr_storage)};
+    return socket && ::getsockname(socket->get(), local.get(), &local.size) == 0 &&
+           endpoint_of(local.storage).address == address;
+}
+
+size_t raise_descriptor_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);  // to what is allowed anyway
+    return limit.rlim_cur;
 }
 
 Result<Fd> make_redirected_tcp(int backlog) {

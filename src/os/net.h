@@ -55,6 +55,10 @@ Result<void> send_as(const Fd& raw, std::string_view bytes, const Endpoint& from
 // The addresses of its interfaces.
 Result<std::vector<IpAddress>> host_addresses();
 bool has_route(const IpAddress& address);
+// Whether it is one of this host now, on whatever interface: nothing would leave the host.
+bool is_own_address(const IpAddress& address);
+// As many descriptors as this process may have; answers how many.
+size_t raise_descriptor_limit();
 
 // --- Listeners of a namespace, for whoever has entered it ---
 Result<Fd> make_redirected_tcp(int backlog);  // IPv4 and IPv6, any port

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,6 +183,19 @@ def test_n02_n03_metadata_host_and_private_networks(policy: dict[str, Any], host
     rules = [rule for _, _, rule in wide.denied()]
     assert all(rule.startswith("platform ") for rule in rules), rules
     assert len(rules) >= 7
+
+
+def test_an_address_that_the_host_gets_later(inside: Any) -> None:
+    wide = inside(mode="open")
+    with socket.socket() as listener:
+        subprocess.run(["ip", "addr", "add", "198.18.78.1/32", "dev", "lo"], check=True)
+        try:
+            listener.bind(("198.18.78.1", 0))
+            listener.listen()
+            assert wide(f"echo('198.18.78.1', {listener.getsockname()[1]})") in REFUSED
+        finally:
+            subprocess.run(["ip", "addr", "del", "198.18.78.1/32", "dev", "lo"], check=True)
+    assert any("host" in rule for _, _, rule in wide.denied())
 
 
 def test_n04_n05_spellings_and_wrappers(inside: Any) -> None:
@@ -420,6 +435,25 @@ def test_a_new_server_goes_on(net_server: Service, inside: Any) -> None:
     assert box.change(allow_out=[B]).status_code == 200
     assert box(f"echo('{B}')") == "echo"
     assert box(f"echo('{A}')") in REFUSED
+
+
+@pytest.mark.parametrize("kind", ["http", "socks5"])
+def test_an_upstream_proxy(kind: str, build: Build, hosts: Hosts, tmp_path: Path) -> None:
+    """By configuration: names that the policy allows reach it, and nothing else does."""
+    config = tmp_path / "cloister.toml"
+    config.write_text(f'dns_servers = ["{DNS}"]\nupstream_proxy = "{kind}://{OTHER}:3128"\n')
+    service = Service(build)
+    service.options = ["--config", str(config)]
+    with running(service), new_client(service, Authorization=f"Bearer {service.key}") as http:
+        box = Inside(http, allow_out=["a.example", B])
+        hosts.forget()
+        assert box(f"http('{A}', 'a.example')") == f"{OTHER} a.example"
+        assert box(f"http('{B}', '{B}')") == f"{OTHER} {B}"
+        assert box(f"http('{A}', 'b.example')") in REFUSED
+        asked = [line for line in hosts.seen() if line.startswith(("proxy", "socks"))]
+        word = "proxy" if kind == "http" else "socks"
+        assert asked == [f"{word} a.example:80", f"{word} {B}:80"]
+        box.close()
 
 
 def test_much_is_carried_whole(inside: Any) -> None:

@@ -25,6 +25,14 @@ std::string_view word_of(uint32_t cgroup_mode) {
     return "none";
 }
 
+// Without egress nothing is carried, and nothing but `disabled` can be asked for.
+json::array network_modes(bool carries) {
+    json::array out{to_string(egress::Mode::Disabled)};
+    if (carries) out.emplace_back(to_string(egress::Mode::Filtered));
+    if (carries) out.emplace_back(to_string(egress::Mode::Open));
+    return out;
+}
+
 json::object states_json(const std::vector<Check>& checks) {
     json::object out;
     for (const Check& check : checks) out[check.name] = to_string(check.state);
@@ -116,6 +124,7 @@ json::object capabilities_json(const ops::Capabilities& all) {
             {"tiers", checks_json(check_tiers())},
             {"isolation", checks_json(check_isolation(all.kernel))},
             {"limits", checks_json(check_limits(facts_of(host), all.kernel))},
+            {"network", {{"modes", network_modes(all.carries_network)}}},
             {"kernel", all.kernel.release},
             {"cgroups", word_of(host.cgroup_mode)},
             {"landlock_abi", all.kernel.landlock},

@@ -46,6 +46,8 @@ std::shared_ptr<Datagrams::Flow> Datagrams::begin(const std::shared_ptr<SandboxN
                                                   const Ends& ends) {
     const Endpoint& to = ends.second;
     auto verdict = net->policy().judge({.name = {}, .address = to.address, .port = to.port});
+    if (verdict.allowed && net->is_host(to.address))
+        verdict = {.rule = "platform: an address of the host"};
     if (flows_.size() >= kFlowsMax) verdict = {.rule = "limit: too many datagram flows"};
     auto socket = os::connect_udp(to);
     if (verdict.allowed && !socket) verdict = {.rule = socket.error().message};

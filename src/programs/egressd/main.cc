@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "os/net.h"
 #include "programs/egressd/door.h"
 #include "wire/layout.h"
 
@@ -53,6 +54,7 @@ int run(int argc, char** argv) {
         std::fputs("cloister-egress: it reads what sandboxes send and must not be root\n", stderr);
         return kNotAllowed;
     }
+    (void)os::raise_descriptor_limit();  // six for each connection
     Loop loop;
     Service service{.loop = loop, .door = nullptr};
     loop.on_stop_signal([&service] { stop(service); });

@@ -131,6 +131,10 @@ Task<void> SandboxNet::pay(size_t bytes) {
     if (wait > 0) co_await sleep_for(std::chrono::milliseconds(wait));
 }
 
+bool SandboxNet::is_host(const IpAddress& address) const {
+    return !shared_->platform->opens(address) && os::is_own_address(address);
+}
+
 bool SandboxNet::may_look_up() {
     return lookups_ < kLookupsAtOnce && new_lookups_.try_take(1, steady_ms());
 }

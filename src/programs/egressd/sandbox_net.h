@@ -49,6 +49,9 @@ class SandboxNet : public std::enable_shared_from_this<SandboxNet> {
 
     const std::string& id() const { return id_; }
     const egress::PolicyStack& policy() const { return policy_; }
+    // An address of the host, also one that it got a moment ago, and that the operator did not
+    // open.
+    bool is_host(const IpAddress& address) const;
     Shared& shared() { return *shared_; }
     Pins& pins() { return pins_; }
     bool closed() const { return closed_; }

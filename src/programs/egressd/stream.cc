@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "base/time.h"
@@ -62,7 +63,12 @@ Task<Result<void>> drain(Pipe& pipe, std::shared_ptr<Descriptor> to) {
     co_return Result<void>{};
 }
 
-// Of the one thread that carries streams.
+// Of the one thread that carries streams; used up before it does something else.
+std::span<char> read_buffer() {
+    static std::array<char, kReadMost> buffer;
+    return buffer;
+}
+
 PipePool& pipes() {
     static PipePool pool;
     return pool;
@@ -110,7 +116,8 @@ Task<void> Stream::carry() {
         made = make_error(ErrorKind::Cancelled, "the policy has changed");
     if (!made) {
         const egress::Verdict verdict{.rule = made.error().message};
-        co_return refuse(verdict, "failed");
+        const bool denied = made.error().kind == ErrorKind::PermissionDenied;
+        co_return refuse(verdict, denied ? "denied" : "failed");
     }
     tell(route->verdict, "allowed");
     open_directions_ = 2;
@@ -201,7 +208,9 @@ Task<Result<void>> Stream::dial(std::vector<Endpoint> to) {
         dialled_ = to[i];
         const auto most = i + 1 < to.size() ? kDialOne : kDialLast;
         Result<void> made;
-        if (net_->shared().upstream) {
+        if (net_->is_host(to[i].address)) {
+            made = make_error(ErrorKind::PermissionDenied, "platform: an address of the host");
+        } else if (net_->shared().upstream) {
             made = co_await dial_upstream(*net_->shared().upstream, to[i]);
         } else {
             made = co_await dial_one(to[i], most);
@@ -319,8 +328,7 @@ Task<void> Stream::pump_requests(std::shared_ptr<Stream> self) {
     while (taken && !self->ended_) {
         if (self->upgrade_ == Upgrade::Agreed)
             co_return co_await pump(self, Direction{self->client_, self->server_, self->sent_});
-        std::string buffer(kReadMost, '\0');
-        const auto got = os::try_read(self->client_->fd(), buffer);
+        const auto got = os::try_read(self->client_->fd(), read_buffer());
         if (!got) taken = got.error();
         if (!got) break;
         if (!*got) {
@@ -328,9 +336,9 @@ Task<void> Stream::pump_requests(std::shared_ptr<Stream> self) {
             continue;
         }
         if (**got == 0) break;
-        buffer.resize(**got);
-        co_await self->net_->pay(buffer.size());
-        taken = co_await self->take_requests(std::move(buffer));
+        std::string bytes(read_buffer().data(), **got);
+        co_await self->net_->pay(bytes.size());
+        taken = co_await self->take_requests(std::move(bytes));
     }
     if (self->ended_) co_return;
     if (taken) os::shutdown_write(self->server_->fd());
@@ -381,10 +389,9 @@ Task<void> Stream::pump_answers(std::shared_ptr<Stream> self) {
         std::string answer;
         while (answer.size() < kAgreed.size()) {
             if (self->ended_) co_return;
-            std::string buffer(kReadMost, '\0');
-            const auto got = os::try_read(self->server_->fd(), buffer);
+            const auto got = os::try_read(self->server_->fd(), read_buffer());
             if (!got || (*got && **got == 0)) break;
-            if (*got) answer.append(buffer, 0, **got);
+            if (*got) answer.append(read_buffer().data(), **got);
             if (!*got && !co_await self->server_->readable()) co_return;
         }
         self->upgrade_ = answer.starts_with(kAgreed) ? Upgrade::Agreed : Upgrade::Refused;
