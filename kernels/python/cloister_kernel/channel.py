@@ -19,6 +19,7 @@ _LENGTH = struct.Struct("<I")
 _READ = 256 * 1024
 _DEPTH_MAX = 20  # the agent takes a few levels more
 _FDS_MAX = 4 * struct.calcsize("i")
+_NO_REQUESTS = frozenset({"stream_sync_reply", "interrupt_request"})
 
 # limits::kDisplayMax of the agent, less the words around the data. A larger one is replaced by a note.
 MESSAGE_MAX = 8 * 1024 * 1024 - 4096
@@ -48,6 +49,7 @@ class Channel:
         self._lock = threading.Lock()
         self._buffer = bytearray()
         self._fds: list[int] = []
+        self._held = b""  # messages that wait for the next one
         self._awaited = 0  # sync replies that have not come yet
         self._connected = True
 
@@ -57,18 +59,20 @@ class Channel:
     def leave(self) -> None:
         """In a forked child: the socket belongs to the parent."""
         self._connected = False
+        self._held = b""
         self._socket.close()
 
     @property
     def connected(self) -> bool:
         return self._connected
 
-    def send(self, msg_type: str, content: dict[str, Any]) -> None:
+    def send(self, msg_type: str, content: dict[str, Any], *, soon: bool = False) -> None:
+        """`soon`: it may wait for the next message, so that the agent wakes up once for both."""
         payload = encode({"msg_type": msg_type, "content": content})
         if len(payload) > MESSAGE_MAX:
             payload = encode({"msg_type": msg_type, "content": _too_large(content, len(payload))})
         with self._interrupts, self._lock:
-            self._write(payload)
+            self._write(payload, soon)
 
     def sync(self) -> None:
         """Returns when the agent has read everything that was written before.
@@ -87,23 +91,42 @@ class Channel:
     def receive(self) -> Message | None:
         """The next request; None when the agent is gone."""
         while (message := self._take()) is not None:
-            if message.msg_type != "stream_sync_reply":
+            if message.msg_type not in _NO_REQUESTS:
                 return message
         return None
 
+    def take_interrupt(self) -> bool:
+        """Whether the request that was received last has been interrupted since."""
+        if not self._buffer and not _is_readable(self._socket):
+            return False
+        size = self._next_size()
+        if size is None or self._body(size)["msg_type"] != "interrupt_request":
+            return False
+        del self._buffer[:size]
+        return True
+
     def _take(self) -> Message | None:
-        size = _LENGTH.size
-        if not self._fill(size):
+        size = self._next_size()
+        if size is None:
             return None
-        size += _LENGTH.unpack_from(self._buffer)[0]
-        if not self._fill(size):
-            return None
-        body = json.loads(memoryview(self._buffer)[_LENGTH.size : size].tobytes())
+        body = self._body(size)
         del self._buffer[:size]
         fds, self._fds = self._fds, []
         if body["msg_type"] == "stream_sync_reply":
             self._awaited -= 1
         return Message(body["msg_type"], body["content"], fds)
+
+    def _next_size(self) -> int | None:
+        """Waits until the next message is in the buffer, whole, and says how long it is; None when the agent is gone."""
+        size = _LENGTH.size
+        if not self._fill(size):
+            return None
+        size += _LENGTH.unpack_from(self._buffer)[0]
+        return size if self._fill(size) else None
+
+    def _body(self, size: int) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(memoryview(self._buffer)[_LENGTH.size : size].tobytes())
+        return body
 
     def _fill(self, size: int) -> bool:
         while len(self._buffer) < size:
@@ -118,9 +141,20 @@ class Channel:
             self._buffer += data
         return True
 
-    def _write(self, payload: bytes) -> None:
-        if self._connected:
-            self._socket.sendall(_LENGTH.pack(len(payload)) + payload)
+    def _write(self, payload: bytes, soon: bool = False) -> None:
+        if not self._connected:
+            return
+        self._held += _LENGTH.pack(len(payload)) + payload
+        if not soon:
+            bytes_, self._held = self._held, b""
+            self._socket.sendall(bytes_)
+
+
+def _is_readable(door: socket.socket) -> bool:
+    try:
+        return bool(door.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except BlockingIOError:
+        return False
 
 
 def encode(value: Any) -> bytes:

@@ -7,6 +7,9 @@ To IPython's types two of our own are added, values for programs: `e2b/data`, th
 from __future__ import annotations
 
 import base64
+import builtins
+import itertools
+import operator
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.displayhook import DisplayHook
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 # Types that IPython shows as text only: asking its ten other formatters costs more than a short cell.
 _TEXT_TYPES = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range})
+
+_LAST = ("_", "__", "___")  # the names of the last three values
 
 DATA, CHART = "e2b/data", "e2b/chart"
 _JSON_TYPES = frozenset({"application/json", DATA, CHART})
@@ -82,16 +87,25 @@ class CellFormatter(DisplayFormatter):
         chart.for_type_by_name("matplotlib.figure", "Figure", chart_of)
         self.formatters |= {DATA: data, CHART: chart}
         self.active_types = [*self.active_types, DATA, CHART]
+        self._rich_printers = self._list_rich_printers()
 
     def format(self, obj: Any, include: Any = None, exclude: Any = None) -> tuple[Any, Any]:
-        if include is None and type(obj) in _TEXT_TYPES and not self._has_printer(type(obj)):
-            include = {"text/plain"}
+        if include is None and exclude is None and type(obj) in _TEXT_TYPES and not self._has_printer(type(obj)):
+            text = self.formatters["text/plain"](obj)
+            return ({} if text is None else {"text/plain": text}), {}
         bundle, metadata = super().format(obj, include=include, exclude=exclude)
         return ({}, {}) if self.parent.figures.is_repeated(obj, bundle) else (bundle, metadata)
 
     def _has_printer(self, kind: type) -> bool:
-        rich = (formatter for mime, formatter in self.formatters.items() if mime != "text/plain")
-        return any(kind in formatter.type_printers for formatter in rich)
+        """Whether user code asked for another form of these values than text."""
+        if len(self.formatters) != len(self._rich_printers) - 1:
+            self._rich_printers = self._list_rich_printers()
+        return any(map(operator.contains, self._rich_printers, itertools.repeat(kind)))
+
+    def _list_rich_printers(self) -> list[dict[type, Any]]:
+        rich = [formatter for mime, formatter in self.formatters.items() if mime != "text/plain"]
+        rich += [self.ipython_display_formatter, self.mimebundle_formatter]
+        return [formatter.type_printers for formatter in rich]
 
 
 class CellPublisher(DisplayPublisher):
@@ -127,8 +141,39 @@ class CellDisplayHook(DisplayHook):
             return self.shell.display_formatter.format(result, include={"text/plain"})
         return super().compute_format_data(result)
 
-    def write_output_prompt(self) -> None:
-        pass
+    def __call__(self, result: Any = None) -> None:
+        self.check_for_underscore()
+        if result is None or self._ends_with_semicolon():
+            return
+        data, metadata = self.compute_format_data(result)
+        self.update_user_ns(result)
+        self.fill_exec_result(result)
+        if data:
+            self.write_format_data(data, metadata)
+            self.log_output(data)
+
+    def _ends_with_semicolon(self) -> bool:
+        inputs = self.shell.history_manager.input_hist_parsed
+        return bool(inputs) and ";" in inputs[-1] and bool(self.quiet())
+
+    def update_user_ns(self, result: Any) -> None:
+        """Keeps the value as `_`, `Out[n]` and `_n`. As IPython's own, which asks for the shell twenty times."""
+        shell, count = self.shell, self.prompt_count
+        names = shell.user_ns
+        outputs = names["_oh"]
+        if not self.cache_size or result is outputs:
+            return
+        if len(outputs) >= self.cache_size and self.do_full_cache:
+            self.cull_cache()
+        untouched = all(getattr(self, name) is names.get(name, getattr(self, name)) for name in _LAST)
+        self.___, self.__, self._ = self.__, self._, result
+        new: dict[str, Any] = {}
+        if untouched and "_" not in builtins.__dict__:
+            new = {"_": self._, "__": self.__, "___": self.___}
+        if self.do_full_cache:
+            new[f"_{count}"] = outputs[count] = result
+        names.update(new)
+        shell.user_ns_hidden.update(new)
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
         content = {
@@ -136,7 +181,5 @@ class CellDisplayHook(DisplayHook):
             "metadata": plain(md_dict or {}),
             "execution_count": self.prompt_count,
         }
-        self.shell.send("execute_result", content)
+        self.shell.send("execute_result", content, soon=True)  # execute_reply follows
 
-    def finish_displayhook(self) -> None:
-        pass

@@ -70,7 +70,8 @@ class Driver:
         return message.content
 
     def serve(self) -> None:
-        self._send("kernel_info_reply", {"language": "python", "version": platform.python_version()})
+        about = {"language": "python", "version": platform.python_version(), "early_interrupts": True}
+        self._send("kernel_info_reply", about)
         while (message := self._next()) is not None:
             self._run(Request.of(message))
 
@@ -96,8 +97,7 @@ class Driver:
         """Runs the cell with interrupts on; whatever escapes it is its result."""
         try:
             try:
-                self._interrupts.arm()
-                self._send("status", {"execution_state": "busy"})
+                self._interrupts.arm(self._channel.take_interrupt)
                 return self._execute(request)
             finally:
                 self._interrupts.disarm()
@@ -149,6 +149,8 @@ class Driver:
         return result.error_before_exec or result.error_in_exec or shell.last_error
 
     def _awaits(self, transformed: str) -> bool:
+        if "await" not in transformed and "async" not in transformed:
+            return False  # without a look by the compiler, which takes longer than a small cell
         try:
             return self._shell.should_run_async("", transformed_cell=transformed)
         except Exception:  # code that does not compile: running it reports that
@@ -211,13 +213,15 @@ class Driver:
     def _next(self) -> Message | None:
         """The next request. Tasks that a cell left behind go on meanwhile."""
         loop = self._loop
-        if loop is not None and not loop.is_closed() and asyncio.all_tasks(loop):
+        while loop is not None and not loop.is_closed() and asyncio.all_tasks(loop):
             try:
                 loop.add_reader(self._channel.fileno(), loop.stop)
                 loop.run_forever()
                 loop.remove_reader(self._channel.fileno())
             except OSError:  # user code closed the loop's descriptors
-                self._loop = None
+                self._loop = loop = None
+            if not self._channel.take_interrupt():  # one that came too late
+                break
         return self._channel.receive()
 
     def _send(self, msg_type: str, content: dict[str, Any]) -> None:

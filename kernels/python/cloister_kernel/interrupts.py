@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType, TracebackType
 
 
@@ -18,11 +19,16 @@ class Interrupts:
         self._cell: asyncio.Task[object] | None = None
         self._main = threading.get_ident()
 
-    def arm(self) -> None:
-        """A cell begins. Installs the handler anew: the cell before may have replaced it."""
+    def arm(self, asked_before: Callable[[], bool]) -> None:
+        """A cell begins. Installs the handler anew: the cell before may have replaced it.
+
+        `asked_before` says whether this cell was interrupted before SIGINT could reach it.
+        """
         signal.signal(signal.SIGINT, self._on_signal)
         self._pending = False
         self._armed = True
+        if asked_before():
+            raise KeyboardInterrupt
 
     def disarm(self) -> None:
         """The cell is over: from now on interrupts come too late."""

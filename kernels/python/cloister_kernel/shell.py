@@ -20,6 +20,8 @@ from . import errors
 from .channel import Channel
 from .displays import CellDisplayHook, CellFormatter, CellPublisher
 from .figures import BACKEND, Figures, InlineBackend
+from .history import CellHistory
+from .plain_cells import PlainCells
 from .streams import Streams
 
 
@@ -64,9 +66,16 @@ class CellShell(InteractiveShell):
     # pandas asks for this attribute to know that output is not a terminal of 80 columns.
     kernel = None
 
+    # Plain attributes in place of IPython's checked ones: each cell uses them a dozen times.
+    execution_count = 1
+    history_manager: CellHistory
+    last_execution_succeeded = True
+    last_execution_result: ExecutionResult | None = None
+
     channel: Channel
     streams: Streams
     figures: Figures
+    plain_cells: PlainCells
     compile: CellCompiler
 
     @classmethod
@@ -76,6 +85,7 @@ class CellShell(InteractiveShell):
         config.HistoryManager.enabled = False  # no SQLite file, no thread
         config.InteractiveShell.colors = "NoColor"
         shell: CellShell = cls.instance(config=config)
+        shell.plain_cells = PlainCells(shell)
         shell.figures = Figures(shell)
         shell.configurables.append(InlineBackend(parent=shell))
         shell.set_hook("show_in_pager", page.as_hook(page.display_page), 90)
@@ -86,9 +96,9 @@ class CellShell(InteractiveShell):
     def connect(self, channel: Channel, streams: Streams) -> None:
         self.channel, self.streams = channel, streams
 
-    def send(self, msg_type: str, content: dict[str, Any]) -> None:
+    def send(self, msg_type: str, content: dict[str, Any], *, soon: bool = False) -> None:
         self.streams.flush()
-        self.channel.send(msg_type, content)
+        self.channel.send(msg_type, content, soon=soon)
         self.streams.message_sent()
 
     # --- IPython's extension points ---
@@ -96,6 +106,15 @@ class CellShell(InteractiveShell):
     def init_display_formatter(self) -> None:
         self.display_formatter = CellFormatter(parent=self)
         self.configurables.append(self.display_formatter)
+
+    def init_history(self) -> None:
+        self.history_manager = CellHistory(shell=self, parent=self)
+        self.configurables.append(self.history_manager)
+
+    def transform_cell(self, raw_cell: str) -> str:
+        plain = self.plain_cells.text_of(raw_cell)
+        transformed: str = super().transform_cell(raw_cell) if plain is None else plain
+        return transformed
 
     def _exiter_default(self) -> ExitAutocall:
         return _Exit(self)

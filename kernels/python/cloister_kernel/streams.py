@@ -107,7 +107,9 @@ class Streams:
         self._last = _MESSAGE
 
     def flush(self) -> None:
-        for stream in (sys.stdout, sys.stderr, self._stdout, self._stderr):
+        ours = (self._stdout, self._stderr)
+        theirs = (stream for stream in (sys.stdout, sys.stderr) if stream is not ours[0] and stream is not ours[1])
+        for stream in (*theirs, *ours):
             try:
                 stream.flush()
             except Exception:  # a stream that user code closed or replaced is its own affair
@@ -142,6 +144,7 @@ class Streams:
         sys.stdin = self._open_stdin()
 
     def detach_stdin(self) -> None:
+        """Also what user code did to fd 0 or sys.stdin ends with the run."""
         os.dup2(self._null, 0)
         self._has_stdin = False
         sys.stdin = self._open_stdin()

@@ -24,21 +24,26 @@ Connection::~Connection() {
     if (socket_.open()) poller_.unwatch(socket_);
 }
 
-void Connection::send(FrameKind kind, std::string_view payload) {
+void Connection::send(FrameKind kind, std::string_view payload, Haste haste) {
     if (done_) return;
     out_.append(frame_header(kind, payload.size()));
     out_.append(payload);
-    flush();
+    push(haste);
 }
 
 void Connection::send_json(const HeldMessage& message,
-                           std::initializer_list<std::string_view> parts) {
+                           std::initializer_list<std::string_view> parts, Haste haste) {
     if (done_) return;
     size_t size = 0;
     for (const std::string_view part : parts) size += part.size();
     out_.append(frame_header(FrameKind::Json, size));
     for (const std::string_view part : parts) out_.append(message, part);
-    flush();
+    push(haste);
+}
+
+void Connection::push(Haste haste) {
+    if (haste == Haste::Now) return flush();
+    holding_ = true;
 }
 
 void Connection::send_bytes(std::string_view frames) {
@@ -110,6 +115,7 @@ void Connection::read_frame() {
 
 void Connection::flush() {
     if (done_) return;
+    holding_ = false;
     if (!out_.write_to(socket_)) return lose();
     if (finishing_ && out_.size() == 0) {
         poller_.unwatch(socket_);
@@ -132,7 +138,7 @@ void Connection::lose() {
 void Connection::update_interest() {
     if (done_) return;
     const bool read = reading_ == Reading::On && !starved_ && !input_ended_;
-    const bool write = out_.size() > 0;
+    const bool write = out_.size() > 0 && !holding_;
     poller_.set_interest(socket_, read && write ? os::Interest::ReadWrite
                                   : read        ? os::Interest::Read
                                   : write       ? os::Interest::Write

@@ -12,6 +12,10 @@
 
 namespace cloister::agent {
 
+// Soon: it may wait for what is sent next, so that the client wakes up once for both. Whoever says
+// so calls flush() if nothing follows.
+enum class Haste : uint8_t { Now, Soon };
+
 class Connection {
   public:
     Connection(os::Fd socket, os::Poller& poller, Budget& budget);
@@ -23,11 +27,13 @@ class Connection {
     std::function<void()> on_input_end;                // the client sends no more
     std::function<void()> on_gone;                     // nobody reads what is sent
 
-    void send(FrameKind kind, std::string_view payload);
+    void send(FrameKind kind, std::string_view payload, Haste haste = Haste::Now);
     // One json frame put together from texts and slices of `message`.
-    void send_json(const HeldMessage& message, std::initializer_list<std::string_view> parts);
+    void send_json(const HeldMessage& message, std::initializer_list<std::string_view> parts,
+                   Haste haste = Haste::Now);
     void send_bytes(std::string_view frames);  // of frames, which may be cut anywhere
     void answer(std::string_view json);        // one json frame, then the end
+    void flush();
     size_t queued() const { return out_.size(); }
 
     enum class Reading { On, Off };
@@ -46,7 +52,7 @@ class Connection {
   private:
     void on_ready();
     void read_frame();
-    void flush();
+    void push(Haste haste);
     void lose();
     void update_interest();
 
@@ -56,6 +62,7 @@ class Connection {
     OutQueue out_;
     Reading reading_ = Reading::On;
     bool starved_ = false;
+    bool holding_ = false;  // what is in out_ waits for more
     bool input_ended_ = false;
     bool finishing_ = false;
     bool done_ = false;

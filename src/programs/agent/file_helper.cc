@@ -79,12 +79,28 @@ void answer_no_process(const os::Fd& channel) {
     (void)os::write_all(channel, frame);  // the client may be gone
 }
 
+// A child costs more than a look at a few files. Should the disk not answer meanwhile, the agent
+// ends this helper when the walk is due, and starts another.
+bool walked_at_once(std::string_view message, const os::Fd& channel) {
+    Header header;
+    std::memcpy(&header, message.data(), sizeof(header));
+    if (header.kind != Kind::Walk) return false;
+    const auto answer =
+        changed_files_of_few({.directory = std::string(message.substr(sizeof(header))),
+                              .since = header.since,
+                              .time_max_ms = header.time_max_ms,
+                              .probe = header.probe});
+    if (answer) (void)os::write_all(channel, *answer);  // as in do_work()
+    return answer.has_value();
+}
+
 // The helper's whole life: one message, one child.
 void serve(const os::Fd& socket) {
     for (;;) {
         auto message = os::receive_with_fds(socket, 2 * limits::kPathMax);
         if (!message || message->bytes.size() < sizeof(Header) || message->fds.size() != 1) return;
         if (!os::set_blocking(message->fds[0], os::Blocking::Yes)) continue;
+        if (walked_at_once(message->bytes, message->fds[0])) continue;
         const pid_t pid = ::fork();
         if (pid == 0) {
             do_work(message->bytes, message->fds[0]);

@@ -170,7 +170,7 @@ void Kernel::tick(int64_t now_ms) {
 void Kernel::interrupt() {
     if (dead_ || pid_ <= 0) return;
     // First: the code must not go on from what the signal does to its children.
-    if (plan_.driver.interrupt == Interrupt::SignalAndMessage) {
+    if (plan_.driver.interrupt == Interrupt::SignalAndMessage || takes_early_interrupts_) {
         // If it cannot be sent the driver is dead.
         (void)send(nullptr, {R"({"msg_type":"interrupt_request","content":{}})"}, os::Fd());
     }
@@ -279,6 +279,7 @@ void Kernel::dispatch(const DriverMessage& message) {
         (void)send(nullptr, {R"({"msg_type":"stream_sync_reply","content":{}})"}, os::Fd());
     } else if (message.type == "kernel_info_reply" && !started_) {
         started_ = true;
+        takes_early_interrupts_ = find_member(message.content, "early_interrupts") == "true";
         fork_deadline_ms_ = 0;
         words_.clear();
         failure_.reset();

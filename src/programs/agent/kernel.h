@@ -89,6 +89,9 @@ class Kernel {
     pid_t pid() const { return pid_; }  // -1 while it is asked for
     bool forked() const { return fork_ != Fork::None; }
     bool is_dead() const { return dead_; }
+    // Whether an interrupt that is sent after a request reaches its code in any case, also before
+    // the driver says that it is busy.
+    bool takes_early_interrupts() const { return takes_early_interrupts_; }
     // Whether it was killed because its driver sent nonsense.
     bool driver_broke() const { return driver_broke_; }
 
@@ -147,6 +150,7 @@ class Kernel {
     KernelListener* listener_ = nullptr;
     std::string words_;  // the end of what it wrote before it was ready
     bool started_ = false;
+    bool takes_early_interrupts_ = false;
     bool starved_ = false;  // a message waits for memory
     bool held_ = false;     // everything waits for the listener
     bool driver_broke_ = false;

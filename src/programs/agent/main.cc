@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "os/short_turns.h"
 #include "programs/agent/agent.h"
 
 namespace {
@@ -17,6 +18,7 @@ Result<void> serve() {
     // Large buffers go back to the kernel as soon as they are free: the memory of this group is
     // small.
     ::mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    os::ask_for_short_turns();
     agent::Birth birth = TRY(agent::take_birth());
     // A log that nobody reads must not stop the agent.
     TRY_OK(os::set_blocking(os::Fd(::dup(2)), os::Blocking::No));

@@ -21,6 +21,8 @@ namespace {
 
 // An answer of a walk: all its paths with every character escaped, and the words around them.
 constexpr size_t kWalkTextMax = limits::kMiB;
+// Waking a client up costs more than most events. Nobody sees that one is so much later.
+constexpr int64_t kHeldMs = 2;
 
 int64_t number_in(std::string_view text, int64_t otherwise) {
     int64_t number = otherwise;
@@ -143,7 +145,8 @@ Result<void> Run::begin() {
     if (op_.cpu_time_ms > 0) next_cpu_look_ms_ = started_ms_ + limits::kCpuTimeLookMs;
     if (op_.metrics_ms > 0) next_metrics_ms_ = started_ms_ + op_.metrics_ms;
     kernel_.set_listener(this);
-    event(fmt::format(R"({{"event":"started","at_ms":{}}})", unix_ms()));
+    event(fmt::format(R"({{"event":"started","at_ms":{}}})", unix_ms()), soon());
+    busy_ = kernel_.takes_early_interrupts();
     const HeldMessage request = std::exchange(op_.request, nullptr);
     return kernel_.send(request, {request_head(op_, fifo_.path()), op_.code, "}}"}, passed);
 }
@@ -193,8 +196,13 @@ void Run::end_stdin() {
 
 // --- Events ---
 
-void Run::event(std::string_view json) {
-    stream_->send(FrameKind::Json, json);
+void Run::event(std::string_view json, Haste haste) {
+    stream_->send(FrameKind::Json, json, haste);
+}
+
+Haste Run::soon() {
+    flush_ms_ = steady_ms() + kHeldMs;
+    return Haste::Soon;
 }
 
 bool Run::takes_output() const {
@@ -264,7 +272,8 @@ void Run::display(const DriverMessage& message, std::string_view name) {
     if (id.starts_with('"')) tail += fmt::format(R"(,"display_id":{})", id);
     stream_->send_json(message.held,
                        {fmt::format(R"({{"event":"{}","data":)", name), data, R"(,"metadata":)",
-                        object_or_empty(find_member(message.content, "metadata")), tail, "}"});
+                        object_or_empty(find_member(message.content, "metadata")), tail, "}"},
+                       name == "result" ? soon() : Haste::Now);
 }
 
 void Run::error(const DriverMessage& message) {
@@ -377,6 +386,10 @@ void Run::tell_metrics(int64_t now_ms) {
 }
 
 void Run::tick(int64_t now_ms) {
+    if (phase_ != Phase::Over && now_ms >= flush_ms_) {
+        flush_ms_ = INT64_MAX;
+        stream_->flush();
+    }
     if (phase_ == Phase::Running) {
         check_limits(now_ms);
         kill_if_due(now_ms);
@@ -389,8 +402,8 @@ void Run::tick(int64_t now_ms) {
 
 std::optional<int64_t> Run::next_deadline() const {
     if (phase_ == Phase::Over) return std::nullopt;
-    if (phase_ == Phase::Collecting) return walk_deadline_ms_;
-    return std::min(next_stop_ms(), next_metrics_ms_);
+    if (phase_ == Phase::Collecting) return std::min(walk_deadline_ms_, flush_ms_);
+    return std::min({next_stop_ms(), next_metrics_ms_, flush_ms_});
 }
 
 int64_t Run::next_stop_ms() const {
@@ -438,10 +451,9 @@ void Run::read_walk() {
     std::array<char, limits::kStreamChunk> chunk;
     const ssize_t got = ::read(walk_.get(), chunk.data(), chunk.size());
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got > 0 && walk_text_.size() < kWalkTextMax) {
-        walk_text_.append(chunk.data(), static_cast<size_t>(got));
-        return;
-    }
+    if (got > 0) walk_text_.append(chunk.data(), static_cast<size_t>(got));
+    if (got > 0 && walk_text_.back() != kWalkEnd && walk_text_.size() < kWalkTextMax) return;
+    if (walk_text_.ends_with(kWalkEnd)) walk_text_.pop_back();
     end(walk_text_);
 }
 

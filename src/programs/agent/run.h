@@ -64,7 +64,9 @@ class Run : public KernelListener {
     void end_stdin();
     void write_stdin();
     // --- events ---
-    void event(std::string_view json);
+    void event(std::string_view json, Haste haste = Haste::Now);
+    // An event that another one follows at once, as a rule, waits for it, but not for long.
+    Haste soon();
     void display(const DriverMessage& message, std::string_view name);
     void error(const DriverMessage& message);
     void note_disk_error(const DriverMessage& message);
@@ -100,6 +102,7 @@ class Run : public KernelListener {
     int64_t started_ms_ = 0;
     int64_t next_cpu_look_ms_ = INT64_MAX;  // of a run with a limit on CPU time
     int64_t next_metrics_ms_ = INT64_MAX;
+    int64_t flush_ms_ = INT64_MAX;
     os::BirthMark born_after_;
     int64_t execution_count_ = 0;
 

@@ -27,15 +27,19 @@ RunStream::~RunStream() {
     let_go();
 }
 
-void RunStream::send(FrameKind kind, std::string_view payload) {
+void RunStream::send(FrameKind kind, std::string_view payload, Haste haste) {
     spool_.append(kind, {payload});
-    if (live_) client_->send(kind, payload);
+    if (live_) client_->send(kind, payload, haste);
 }
 
-void RunStream::send_json(const HeldMessage& message,
-                          std::initializer_list<std::string_view> parts) {
+void RunStream::send_json(const HeldMessage& message, std::initializer_list<std::string_view> parts,
+                          Haste haste) {
     spool_.append(FrameKind::Json, parts);
-    if (live_) client_->send_json(message, parts);
+    if (live_) client_->send_json(message, parts, haste);
+}
+
+void RunStream::flush() {
+    if (client_ != nullptr) client_->flush();
 }
 
 void RunStream::end(std::string whole, std::string brief) {

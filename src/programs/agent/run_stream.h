@@ -35,9 +35,11 @@ class RunStream {
     std::function<void(const HeldMessage&)> on_frame;
     std::function<void()> on_input_end;
 
-    void send(FrameKind kind, std::string_view payload);
+    void send(FrameKind kind, std::string_view payload, Haste haste = Haste::Now);
     // One json frame put together from texts and slices of `message`.
-    void send_json(const HeldMessage& message, std::initializer_list<std::string_view> parts);
+    void send_json(const HeldMessage& message, std::initializer_list<std::string_view> parts,
+                   Haste haste = Haste::Now);
+    void flush();
     // The last event. `brief` is kept for later clients if there is no room for `whole`.
     void end(std::string whole, std::string brief);
     // How far the client is behind; 0 without a client.

@@ -13,6 +13,7 @@
 #include "http/server.h"
 #include "loop/loop.h"
 #include "os/fd.h"
+#include "os/short_turns.h"
 #include "programs/server/options.h"
 
 namespace cloister::server {
@@ -111,6 +112,7 @@ int run(int argc, char** argv) {
         return kExitNotAllowed;
     }
     log_open("cloisterd", options->log_level);
+    os::ask_for_short_turns();
     const Result<void> served = serve(*options);
     return served ? 0 : report(served.error());
 }

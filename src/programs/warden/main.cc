@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "os/short_turns.h"
 #include "programs/warden/prepare.h"
 #include "programs/warden/serve.h"
 
@@ -69,6 +70,7 @@ int run(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     const auto level = log_level_from(options.log_level);
     log_open("cloister-warden", level.value_or(LogLevel::Info));
+    os::ask_for_short_turns();
     if (!level) {
         log_error("--log-level must be debug, info, warn or error");
         return kUsage;
