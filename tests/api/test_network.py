@@ -245,6 +245,12 @@ def test_n09_dirty_names(net: httpx.Client, hosts: Hosts, inside: Any) -> None:
     for host in ("a.example\\0.evil", "a.example b", "a.example@b.example", "a_b.example", "%61.example"):
         assert some(f"http('{A}', '{host}')") in REFUSED, host
     assert hosts.seen() == []
+    # Bytes that are no text, as a name that is looked up: the log shows that there was something.
+    some.run(
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5); s.connect(('127.0.0.53', 53))\n"
+        "s.send(b'\\x12\\x34\\x01\\0\\0\\x01\\0\\0\\0\\0\\0\\0\\x03\\xff\\xfe\\n\\x07example\\0\\0\\x01\\0\\x01'); s.recv(999)"
+    )
+    assert ("dns", "???.example") in [(entry["protocol"], entry["name"]) for entry in some.log()]
 
 
 def test_n10_rebinding(hosts: Hosts, inside: Any) -> None:

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "os/net.h"
+#include "os/short_turns.h"
 #include "programs/egressd/door.h"
 #include "wire/layout.h"
 
@@ -54,6 +55,7 @@ int run(int argc, char** argv) {
         std::fputs("cloister-egress: it reads what sandboxes send and must not be root\n", stderr);
         return kNotAllowed;
     }
+    os::ask_for_short_turns();
     (void)os::raise_descriptor_limit();  // six for each connection
     Loop loop;
     Service service{.loop = loop, .door = nullptr};

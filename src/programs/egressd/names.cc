@@ -26,11 +26,9 @@ bool has_long_label(std::string_view name) {
 }
 
 // What the policy says to a name before anybody is asked.
-egress::Verdict judge(const SandboxNet& net, const dns::Question& question,
-                      const Result<std::string>& name) {
+egress::Verdict judge(const SandboxNet& net, const Result<std::string>& name) {
     if (!name) return {.rule = "no host name: " + name.error().message};
     if (has_long_label(*name)) return {.rule = "limit: a label that is too long"};
-    (void)question;
     return net.policy().judge_name(*name);
 }
 
@@ -74,7 +72,7 @@ Task<dns::Answer> look_up(std::shared_ptr<SandboxNet> net, std::string name, dns
 
 Task<dns::Answer> answer_to(std::shared_ptr<SandboxNet> net, dns::Question question) {
     const auto name = egress::canonical_name(question.name);
-    const auto verdict = judge(*net, question, name);
+    const auto verdict = judge(*net, name);
     if (!verdict.allowed) {
         tell_denied(*net, name ? *name : question.name, verdict.rule);
         co_return blocked();

@@ -1,5 +1,6 @@
 #include "programs/egressd/sandbox_net.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -14,6 +15,14 @@ namespace cloister::egressd {
 namespace {
 
 constexpr std::chrono::milliseconds kSweepPause{5'000};
+
+// Names and reasons may hold what others sent: the log is text.
+std::string as_text(std::string bytes) {
+    constexpr size_t kMost = 300;
+    if (bytes.size() > kMost) bytes.resize(kMost);
+    std::ranges::replace_if(bytes, [](char c) { return c < ' ' || c > '~'; }, '?');
+    return bytes;
+}
 
 Result<std::shared_ptr<Descriptor>> watch(os::Fd fd) {
     Descriptor made = TRY(Descriptor::adopt(std::move(fd)));
@@ -116,6 +125,8 @@ uint64_t SandboxNet::tell(Record record) {
     if (!records_.try_take(1, steady_ms())) return 0;
     record.id = ++shared_->last_record;
     record.sandbox = id_;
+    record.name = as_text(std::move(record.name));
+    record.rule = as_text(std::move(record.rule));
     record.at_ms = unix_ms();
     shared_->tell(record);
     return record.id;
@@ -123,6 +134,7 @@ uint64_t SandboxNet::tell(Record record) {
 
 void SandboxNet::tell_end(RecordEnd end) {
     end.sandbox = id_;
+    end.reason = as_text(std::move(end.reason));
     if (end.id != 0) shared_->tell_end(end);
 }
 
