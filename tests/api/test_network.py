@@ -428,7 +428,7 @@ def test_death_of_egress_cuts_and_its_restart_restores(net_server: Service, insi
     box.run(f"s = connect('{A}', 7); s.sendall(b'x'); s.recv(1)")
     old = net_server.program("cloister-egress").pid
     os.kill(old, signal.SIGKILL)
-    assert box("ended(lambda: s.recv(9).decode())()") in REFUSED
+    assert box("ended(lambda: s.recv(9).decode())()") in (*REFUSED, ""), "its end, or a reset"
     wait_until(lambda: box(f"echo('{A}')") == "echo", 20, "the network is back")
     assert box(f"echo('{B}')") in REFUSED
 
