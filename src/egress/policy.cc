@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
 #include "base/number.h"
-#include "egress/platform_deny.h"
 
 namespace cloister::egress {
 namespace {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/ip.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "egress/entries.h"
 
@@ -30,12 +31,12 @@ struct PolicySpec {
     bool operator==(const PolicySpec&) const = default;
 };
 
-inline constexpr size_t kEntriesMax = 10'000;          // of a list
-inline constexpr size_t kEntriesBytesMax = 2'000'000;  // of a list together
+inline constexpr size_t kEntriesMax = limits::kNetworkEntriesMax;            // of a list
+inline constexpr size_t kEntriesBytesMax = limits::kNetworkEntriesBytesMax;  // of a list together
 // What opens an entry of the platform deny set, as errors name it.
 inline constexpr std::string_view kPlatformAllow = "platform_allow";
 
-// The platform deny set (platform_deny.h), less what the operator opened, and with the addresses
+// The platform deny set (limits.h), less what the operator opened, and with the addresses
 // that the host has.
 class Platform {
   public:

@@ -3,6 +3,7 @@
 #include <ranges>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "egress/policy_json.h"
@@ -10,7 +11,7 @@
 namespace cloister::engine {
 namespace {
 
-constexpr size_t kLogMax = 1'000;  // lines of a sandbox; the oldest go
+constexpr size_t kLogMax = limits::kNetworkLogMax;
 
 warden::PathKind kind_of(egress::Mode mode) {
     switch (mode) {

@@ -5,9 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/limits.h"
+
 namespace cloister::egressd {
 
-inline constexpr size_t kStreamsMax = 256;         // connections of a sandbox at a time
+inline constexpr size_t kStreamsMax =
+    limits::kNetworkConnectionsMax;                // connections of a sandbox at a time
 inline constexpr size_t kStreamsOfAllMax = 2'500;  // of all sandboxes: six descriptors each
 inline constexpr double kStreamsPerSecond = 200;   // new ones of a sandbox
 inline constexpr double kStreamsBurst = 400;
