@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "base/time.h"
 #include "engine/files.h"
 #include "engine/sandbox.h"
@@ -166,6 +167,7 @@ Task<void> Context::execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Ru
     if (!lost_.empty()) lost = std::exchange(lost_, {});
     if (!lost.empty()) run->set_state_lost(words_of_loss(lost), lost);
     const Narrowed narrowed = run->spec().narrowed;  // the end of a run empties its spec
+    const bool narrows_network = run->spec().network.has_value();
     Result<void> done;
     if (run->begun_before()) {
         done = co_await go_on_with(*sandbox, *run);
@@ -179,6 +181,7 @@ Task<void> Context::execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Ru
     guard_at_ = INT64_MAX;
     if (!done) settle(*sandbox, *run, done.error());
     if (narrowed.any()) co_await sandbox->narrowing()->release(run->id());
+    if (narrows_network) co_await sandbox->network()->release(run->id());
     if (run->ended()) sandbox->set_last_artifacts(run->end_value().artifacts);
     if (run->ended() && run->end_value().state_lost) interpreter_ = Interpreter::Lost;
     let_forget(*sandbox, *run);
@@ -212,6 +215,10 @@ Task<Result<void>> Context::begin(Sandbox& sandbox, Run& run) {
         ready = co_await sandbox.narrowing()->hold(run.id(), narrowed);
         if (!ready) run.end(EndReason::Error, "the run did not begin: " + ready.error().message);
     }
+    if (!run.ended() && run.spec().network) {
+        ready = co_await sandbox.network()->hold(run.id(), *run.spec().network);
+        if (!ready) run.end(EndReason::Error, "the run did not begin: " + ready.error().message);
+    }
     if (run.ended()) co_return Result<void>{};
     co_return co_await start(sandbox, run);
 }
@@ -223,6 +230,10 @@ Task<Result<void>> Context::go_on_with(Sandbox& sandbox, Run& run) {
     // The warden holds it already, or says that the sandbox uses more by now: the run goes on.
     const Narrowed narrowed = run.spec().narrowed;
     if (narrowed.any()) (void)co_await sandbox.narrowing()->hold(run.id(), narrowed);
+    if (run.spec().network) {
+        const auto held = co_await sandbox.network()->hold(run.id(), *run.spec().network);
+        if (!held) log_warn("a run's network is not narrowed", {{"error", held.error().message}});
+    }
     const Result<void> connected = co_await connect(sandbox);
     if (!connected) co_return connected;
     const std::shared_ptr<AgentConnection> connection = agent_;

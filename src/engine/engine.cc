@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "egress/upstream.h"
 #include "os/fd.h"
 #include "store/sqlite_store.h"
 #include "wire/layout.h"
@@ -45,11 +46,11 @@ Result<Sandboxes::Host> note_boot(const std::string& data) {
 
 }  // namespace
 
-Engine::Engine(std::string data, LifeConfig config)
-    : data_(std::move(data)), config_(config), started_at_(steady_ms()) {}
+Engine::Engine(std::string data, EngineConfig config)
+    : data_(std::move(data)), config_(std::move(config)), started_at_(steady_ms()) {}
 
-Result<std::shared_ptr<Engine>> Engine::create(std::string data, LifeConfig config) {
-    std::shared_ptr<Engine> engine(new Engine(std::move(data), config));
+Result<std::shared_ptr<Engine>> Engine::create(std::string data, EngineConfig config) {
+    std::shared_ptr<Engine> engine(new Engine(std::move(data), std::move(config)));
     TRY_OK(engine->open());
     return engine;
 }
@@ -63,7 +64,14 @@ Result<void> Engine::open() {
     keys_ = TRY(KeyRing::load(store_));
     url_signer_ = TRY(UrlSigner::load(layout::state_directory(data_)));
     warden_ = std::make_shared<WardenClient>(layout::warden_socket(data_));
-    sandboxes_ = std::make_shared<Sandboxes>(data_, store_, warden_, config_);
+    egress_ = std::make_shared<EgressClient>(layout::egress_socket(data_), config_.network);
+    auto platform = TRY(egress::Platform::create(config_.network.platform_allow));
+    platform_ = std::make_shared<const egress::Platform>(std::move(platform));
+    if (!config_.network.upstream_proxy.empty())
+        TRY_OK(egress::parse_upstream(
+            config_.network.upstream_proxy));  // it is known at start if it is wrong
+    const NetworkParts parts{.warden = warden_, .egress = egress_};
+    sandboxes_ = std::make_shared<Sandboxes>(data_, store_, parts, config_.life);
     contexts_ = std::make_shared<Contexts>(store_);
     runs_ = std::make_shared<Runs>(store_, contexts_);
     artifacts_ = std::make_shared<const Artifacts>(artifacts_of(data_));
@@ -82,6 +90,13 @@ void Engine::start() {
         spawn(Sandboxes::reconcile(self->sandboxes_));
     });
     warden_->start();
+    egress_->on_event([weak = std::weak_ptr(sandboxes_)](std::string_view kind, json::object line) {
+        if (const auto sandboxes = weak.lock()) sandboxes->on_network_event(kind, std::move(line));
+    });
+    egress_->on_connected([weak = std::weak_ptr(sandboxes_)] {
+        if (const auto sandboxes = weak.lock()) spawn(Sandboxes::reconcile_network(sandboxes));
+    });
+    egress_->start();
     spawn(keep_watch(shared_from_this()));
     spawn(keep_house(shared_from_this()));
 }
@@ -125,6 +140,7 @@ Task<void> Engine::shut_down() {
                                       .why = "service_stopped"});
     stopped_ = true;
     warden_->stop();
+    egress_->stop();
 }
 
 }  // namespace cloister::engine

@@ -27,10 +27,15 @@
 
 namespace cloister::engine {
 
+struct EngineConfig {
+    LifeConfig life;
+    NetworkSettings network;
+};
+
 class Engine : public std::enable_shared_from_this<Engine> {
   public:
     // Opens the state under `data`.
-    static Result<std::shared_ptr<Engine>> create(std::string data, LifeConfig config = {});
+    static Result<std::shared_ptr<Engine>> create(std::string data, EngineConfig config = {});
 
     void start();
     // Until what a former server left is taken over; bounded, the rest goes on in the background.
@@ -53,24 +58,30 @@ class Engine : public std::enable_shared_from_this<Engine> {
     Runs& runs() { return *runs_; }
     const Artifacts& artifacts() const { return *artifacts_; }
     WardenClient& warden() { return *warden_; }
+    EgressClient& egress() { return *egress_; }
+    // What no policy may open.
+    const std::shared_ptr<const egress::Platform>& platform() const { return platform_; }
+    const NetworkSettings& network_settings() const { return network_; }
     OneCallParts one_call_parts() const { return {sandboxes_, contexts_, runs_, artifacts_}; }
     bool quiet() const { return sandboxes_->live() == 0 && runs_->active() == 0; }
     int64_t started_at() const { return started_at_; }  // steady
 
   private:
-    Engine(std::string data, LifeConfig config);
+    Engine(std::string data, EngineConfig config);
     Result<void> open();
     static Task<void> keep_watch(std::shared_ptr<Engine> self);
     static Task<void> keep_house(std::shared_ptr<Engine> self);
 
     const std::string data_;
-    const LifeConfig config_;
+    const EngineConfig config_;
     const int64_t started_at_;
     std::shared_ptr<store::Store> store_;
     std::string local_project_;
     std::unique_ptr<KeyRing> keys_;
     std::unique_ptr<UrlSigner> url_signer_;
     std::shared_ptr<WardenClient> warden_;
+    std::shared_ptr<EgressClient> egress_;
+    std::shared_ptr<const egress::Platform> platform_;
     std::shared_ptr<Sandboxes> sandboxes_;
     std::shared_ptr<Contexts> contexts_;
     std::shared_ptr<Runs> runs_;

@@ -106,6 +106,10 @@ Task<Result<void>> Pauses::go_on(std::shared_ptr<Sandbox> sandbox) {
     if (cold) {
         sandbox->tell("state_lost", {{"reason", sandbox->cold_why()}});
         sandbox->revived();
+        // Its network namespace is a new one. Without egress this is done when egress is back.
+        sandbox->network()->set_attached(Network::Attached::No);
+        const Result<void> open = co_await sandbox->network()->apply();
+        if (!open) log_warn("no network yet", {{"error", open.error().message}});
     }
     sandbox->set_running();
     const Result<void> stored = store_life(*sandbox);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "egress/policy.h"
 #include "engine/run_log.h"
 #include "engine/run_output.h"
 #include "engine/run_stdin.h"
@@ -66,6 +67,7 @@ struct RunSpec {
     size_t inline_max = limits::kInlineOutputMax;  // of each stream, in JSON answers
     int64_t cpu_time_ms = 0;                       // 0: no limit
     Narrowed narrowed;
+    std::optional<egress::PolicySpec> network;  // narrows that of the sandbox
     bool metrics = false;  // an event each second of what the run uses
     // Of its request, not of its row: there the id tells it (run_id.h).
     std::string idempotency_key;

@@ -23,12 +23,13 @@ std::string_view to_string(SandboxState state) {
 }
 
 Sandbox::Sandbox(Name name, SandboxSpec spec, int64_t created_ms, std::string agent_socket,
-                 std::shared_ptr<Narrowing> narrowing,
+                 std::shared_ptr<Narrowing> narrowing, std::shared_ptr<Network> network,
                  std::function<void(std::shared_ptr<Sandbox>, Death)> lost)
     : name_(std::move(name)),
       spec_(std::move(spec)),
       agent_socket_(std::move(agent_socket)),
       narrowing_(std::move(narrowing)),
+      network_(std::move(network)),
       created_ms_(created_ms),
       lost_(std::move(lost)),
       last_used_(steady_ms()) {}

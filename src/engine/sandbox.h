@@ -18,6 +18,7 @@
 #include "engine/context.h"
 #include "engine/lifespan.h"
 #include "engine/narrowing.h"
+#include "engine/network.h"
 #include "engine/run_log.h"
 #include "wire/json.h"
 #include "wire/run_end.h"
@@ -34,6 +35,7 @@ struct SandboxSpec {
     StringMap metadata;
     Lifespan lifespan;
     enum class Life { UntilIdle, OneRun } life = Life::UntilIdle;
+    egress::PolicySpec network;  // at first; Sandbox::network() knows what it is now
 };
 
 // Creating: also while a new server asks what goes on in a sandbox of a former one.
@@ -55,7 +57,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     };
     // `lost` is called once if the sandbox turns out to be gone.
     Sandbox(Name name, SandboxSpec spec, int64_t created_ms, std::string agent_socket,
-            std::shared_ptr<Narrowing> narrowing,
+            std::shared_ptr<Narrowing> narrowing, std::shared_ptr<Network> network,
             std::function<void(std::shared_ptr<Sandbox>, Death)> lost);
 
     const std::string& project() const { return name_.project; }
@@ -93,6 +95,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     Signal& changed() { return changed_; }
 
     const std::shared_ptr<Narrowing>& narrowing() const { return narrowing_; }
+    const std::shared_ptr<Network>& network() const { return network_; }
     // What its disk held when somebody looked last.
     struct Disk {
         uint64_t bytes = 0;
@@ -170,6 +173,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     SandboxSpec spec_;
     const std::string agent_socket_;
     const std::shared_ptr<Narrowing> narrowing_;
+    const std::shared_ptr<Network> network_;
     const int64_t created_ms_;
     std::function<void(std::shared_ptr<Sandbox>, Death)> lost_;
     SandboxState state_ = SandboxState::Creating;

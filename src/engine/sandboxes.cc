@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "egress/policy_json.h"
 #include "engine/agent.h"
 #include "engine/contexts.h"
 #include "engine/string_map.h"
@@ -42,7 +43,8 @@ store::SandboxRow row_of(const Sandbox& sandbox) {
             .one_run = spec.life == SandboxSpec::Life::OneRun ? 1 : 0,
             .on_idle = std::string(to_string(spec.lifespan.on_idle)),
             .on_deadline = std::string(to_string(spec.lifespan.on_deadline)),
-            .deadline_ms = spec.lifespan.deadline_ms.value_or(0)};
+            .deadline_ms = spec.lifespan.deadline_ms.value_or(0),
+            .network = egress::policy_text(spec.network)};
 }
 
 Lifespan lifespan_of(const store::SandboxRow& row) {
@@ -64,6 +66,8 @@ SandboxSpec spec_of(const store::SandboxRow& row) {
     spec.metadata = map_from(row.metadata);
     spec.lifespan = lifespan_of(row);
     if (row.one_run != 0) spec.life = SandboxSpec::Life::OneRun;
+    // What cannot be read reaches nothing.
+    spec.network = egress::policy_from(row.network).value_or(egress::PolicySpec{});
     return spec;
 }
 
@@ -91,6 +95,15 @@ bool lives(const Sandbox& sandbox) {
     return sandbox.state() == SandboxState::Running || sandbox.state() == SandboxState::Paused;
 }
 
+// For whoever has not chosen something else: OpenSSL and Python, pip, requests, curl, git, Node.
+void trust_bundle(StringMap& env) {
+    const std::string path = std::string("/opt/cloister/") + layout::kCaBundle;
+    for (const char* name : {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE",
+                             "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS"}) {
+        env.emplace(name, path);
+    }
+}
+
 Error no_such_sandbox(std::string_view id) {
     return make_error(
         ErrorKind::NotFound,
@@ -113,20 +126,23 @@ Error not_yet(std::string_view id) {
 }  // namespace
 
 SandboxInfo info_of(const Sandbox& sandbox) {
-    return {.id = sandbox.id(),
-            .state = sandbox.state(),
-            .spec = sandbox.spec(),
-            .created_ms = sandbox.created_ms(),
-            .number = sandbox.number(),
-            .paused_ms = sandbox.paused_ms(),
-            .lost = sandbox.cold_why()};
+    SandboxInfo info{.id = sandbox.id(),
+                     .state = sandbox.state(),
+                     .spec = sandbox.spec(),
+                     .created_ms = sandbox.created_ms(),
+                     .number = sandbox.number(),
+                     .paused_ms = sandbox.paused_ms(),
+                     .lost = sandbox.cold_why()};
+    info.spec.network.mode = sandbox.network()->policy().mode;  // it may have changed
+    return info;
 }
 
 Sandboxes::Sandboxes(std::string data, std::shared_ptr<store::Store> store,
-                     std::shared_ptr<WardenClient> warden, LifeConfig config)
+                     NetworkParts parts, LifeConfig config)
     : data_(std::move(data)),
       store_(std::move(store)),
-      warden_(std::move(warden)),
+      warden_(std::move(parts.warden)),
+      egress_(std::move(parts.egress)),
       pauses_(std::make_shared<Pauses>(store_, warden_)),
       config_(config),
       pool_(std::make_shared<WarmPool>(
@@ -194,9 +210,11 @@ std::shared_ptr<Sandbox> Sandboxes::add(Sandbox::Name name, SandboxSpec spec, in
     const std::string key = key_of(name.project, name.id);
     std::string socket = layout::agent_socket(data_, name.id);
     auto narrowing = std::make_shared<Narrowing>(warden_, name.id);
+    const NetworkParts parts{.warden = warden_, .egress = egress_};
+    auto network = std::make_shared<Network>(parts, name.id, spec.network);
     auto sandbox = std::make_shared<Sandbox>(
         std::move(name), std::move(spec), created_ms, std::move(socket), std::move(narrowing),
-        [weak = weak_from_this()](std::shared_ptr<Sandbox> lost, Death death) {
+        std::move(network), [weak = weak_from_this()](std::shared_ptr<Sandbox> lost, Death death) {
             if (const auto self = weak.lock()) self->on_lost(std::move(lost), std::move(death));
         });
     sandbox->set_number(++made_);
@@ -214,6 +232,7 @@ Result<std::vector<std::shared_ptr<Sandbox>>> Sandboxes::load(Host host) {
         sandbox->set_paused_ms(row.paused_ms);
         if (row.paused_ms != 0) sandbox->set_cold(row.lost);
         taken_over_.insert(row.id);
+        sandbox->network()->take_over();
     }
     return out;
 }
@@ -241,6 +260,15 @@ Result<warden::JailPlan> Sandboxes::plan_of(const std::string& project, const st
                             .root_allowed = 1};
 }
 
+Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::open_claimed(std::shared_ptr<Sandboxes> self,
+                                                               std::shared_ptr<Sandbox> sandbox) {
+    const Sandbox::Use use(sandbox);
+    Result<void> open = co_await sandbox->network()->apply();
+    if (open) co_return sandbox;
+    spawn(destroy(self, sandbox, {.message = "the sandbox could not be made"}));
+    co_return std::move(open).error();
+}
+
 Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::create(std::string project, SandboxSpec spec) {
     const auto self = shared_from_this();
     const int64_t begun = steady_ms();
@@ -249,9 +277,11 @@ Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::create(std::string project, Sa
     const Result<size_t> named = get_built_in_template(spec.template_name);
     if (!named) co_return named.error();
     spec.template_name = kBuiltInTemplates[*named].name;
+    if (egress_->settings().ca_bundle) trust_bundle(spec.env);
     pool_->wanted(project, shape_of(spec));
     Result<std::shared_ptr<Sandbox>> claimed = claim(project, spec);
-    if (!claimed || *claimed) co_return claimed;
+    if (!claimed) co_return claimed;
+    if (*claimed) co_return co_await open_claimed(self, *claimed);
     Result<std::shared_ptr<Sandbox>> entered = enter(std::move(project), std::move(spec));
     if (!entered) co_return entered;
     const std::shared_ptr<Sandbox> sandbox = *entered;
@@ -262,6 +292,7 @@ Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::create(std::string project, Sa
     if (made && !plan) made = plan.error();
     if (made) made = co_await warden_->create(*plan);
     failpoint("cloisterd:after_host_sandbox");
+    if (made) made = co_await sandbox->network()->apply();
     if (made && sandbox->death())
         made = make_error(ErrorKind::Unavailable, sandbox->death()->message);
     if (made) {
@@ -380,8 +411,14 @@ Task<void> Sandboxes::destroy(std::shared_ptr<Sandboxes> self, std::shared_ptr<S
     co_await clear_away(self, sandbox);
 }
 
+// Beside the rest: a network that is slow to end must not hold up the processes' end.
+Task<void> Sandboxes::close_network(std::shared_ptr<Sandbox> sandbox) {
+    co_await sandbox->network()->close();
+}
+
 Task<void> Sandboxes::clear_away(std::shared_ptr<Sandboxes> self,
                                  std::shared_ptr<Sandbox> sandbox) {
+    spawn(close_network(sandbox));
     co_await self->remove_host_objects(sandbox->id());
     sandbox->hurry();
     const int64_t give_up = steady_ms() + kRunsEndMs;
@@ -429,6 +466,63 @@ void Sandboxes::on_ended(const std::string& id) {
             return sandbox->set_cold("host_reboot");
         sandbox->report_lost("the sandbox ended by itself");
         return;
+    }
+}
+
+std::shared_ptr<Sandbox> Sandboxes::with_id(std::string_view id) const {
+    for (const auto& sandbox : live_ | std::views::values) {
+        if (sandbox->id() == id) return sandbox;
+    }
+    return nullptr;
+}
+
+void Sandboxes::on_network_event(std::string_view kind, json::object line) {
+    const json::value* id = line.if_contains("sandbox");
+    if (id == nullptr || !id->is_string()) return;
+    const auto sandbox = with_id(std::string_view(id->as_string()));
+    if (!sandbox) return;
+    if (kind == "end") return sandbox->network()->take_end(line);
+    std::vector<std::string> runs;
+    for (const auto& context : sandbox->contexts()) {
+        if (context->active()) runs.push_back(context->active()->id());
+    }
+    sandbox->network()->take_event(std::move(line), runs);
+}
+
+Task<Result<void>> Sandboxes::change_network(std::shared_ptr<Sandbox> sandbox,
+                                             egress::PolicySpec policy) {
+    const auto self = shared_from_this();
+    const std::string text = egress::policy_text(policy);
+    Result<void> done = co_await sandbox->network()->change(std::move(policy));
+    if (done) done = store_->set_sandbox_network(sandbox->project(), sandbox->id(), text);
+    co_return done;
+}
+
+Task<void> Sandboxes::reconcile_network(std::shared_ptr<Sandboxes> self) {
+    std::vector<std::shared_ptr<Sandbox>> all;
+    json::array ids;
+    for (const auto& sandbox : self->live_ | std::views::values) {
+        if (sandbox->death()) continue;
+        all.push_back(sandbox);
+        ids.emplace_back(sandbox->id());
+    }
+    const auto there = co_await self->egress_->ask({{"op", "keep"}, {"sandboxes", std::move(ids)}});
+    if (!there) co_return;  // it went again; when it comes back, this is called again
+    std::set<std::string> known;
+    const json::value* kept = there->if_contains("sandboxes");
+    if (kept != nullptr && kept->is_array()) {
+        for (const json::value& id : kept->as_array()) known.emplace(id.as_string());
+    }
+    for (const auto& sandbox : all) {
+        using Attached = Network::Attached;
+        const bool has = known.contains(sandbox->id());
+        sandbox->network()->set_attached(has ? Attached::Yes : Attached::No);
+        if (!sandbox->network()->begun()) continue;  // one that is being made sees to it itself
+        const Result<void> done = co_await sandbox->network()->apply();
+        if (!done && !sandbox->death()) {
+            log_warn("a sandbox has no network",
+                     {{"sandbox_id", sandbox->id()}, {"error", done.error().message}});
+        }
     }
 }
 

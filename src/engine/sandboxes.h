@@ -49,8 +49,8 @@ struct Awake {
 
 class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
   public:
-    Sandboxes(std::string data, std::shared_ptr<store::Store> store,
-              std::shared_ptr<WardenClient> warden, LifeConfig config = {});
+    Sandboxes(std::string data, std::shared_ptr<store::Store> store, NetworkParts parts,
+              LifeConfig config = {});
 
     // Takes over what a former server left in the store: those that ran wait in state Creating
     // until Recovery has found out what goes on in them; they are answered.
@@ -87,6 +87,12 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     Task<void> destroy_all(Death death);
 
     void on_ended(const std::string& id);  // the warden says so
+    // Changes what a running sandbox may reach; the old policy stays if it fails.
+    Task<Result<void>> change_network(std::shared_ptr<Sandbox> sandbox, egress::PolicySpec policy);
+    // Egress has come (back): it gets what it lacks, and loses what is gone.
+    static Task<void> reconcile_network(std::shared_ptr<Sandboxes> self);
+    // A line of a sandbox's egress log, or its end.
+    void on_network_event(std::string_view kind, json::object line);
     static Task<void> reconcile(std::shared_ptr<Sandboxes> self);
     // Deaths that could not be stored are tried again.
     void tidy();
@@ -110,6 +116,10 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     std::shared_ptr<Sandbox> add(Sandbox::Name name, SandboxSpec spec, int64_t created_ms);
     void on_lost(std::shared_ptr<Sandbox> sandbox, Death death);
     void bury(Sandbox& sandbox, Death death);
+    std::shared_ptr<Sandbox> with_id(std::string_view id) const;  // of whatever project, or null
+    static Task<Result<std::shared_ptr<Sandbox>>> open_claimed(std::shared_ptr<Sandboxes> self,
+                                                               std::shared_ptr<Sandbox> sandbox);
+    static Task<void> close_network(std::shared_ptr<Sandbox> sandbox);
     Result<void> store_death(const Unstored& dead);
     static Task<void> clear_away(std::shared_ptr<Sandboxes> self, std::shared_ptr<Sandbox> sandbox);
     Task<void> remove_host_objects(std::string id);
@@ -126,6 +136,7 @@ class Sandboxes : public std::enable_shared_from_this<Sandboxes> {
     const std::string data_;
     const std::shared_ptr<store::Store> store_;
     const std::shared_ptr<WardenClient> warden_;
+    const std::shared_ptr<EgressClient> egress_;
     const std::shared_ptr<Pauses> pauses_;
     const LifeConfig config_;
     const std::shared_ptr<WarmPool> pool_;

@@ -49,6 +49,8 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     Task<Result<warden::PoolReply>> pool();
     // 0 puts the limit of the plan back.
     Task<Result<void>> narrow(std::string sandbox, uint64_t memory_max, uint32_t pids_max);
+    // The way out of a running sandbox, as descriptors of warden::PathFd; none for PathKind::None.
+    Task<Result<std::vector<os::Fd>>> network(std::string sandbox, warden::PathKind kind);
     Task<Result<void>> freeze(std::string sandbox);
     Task<Result<void>> thaw(std::string sandbox);
     // Starts the processes of one that has ended, on its files.
@@ -61,15 +63,17 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     struct Pending {
         std::vector<warden::Reply> replies;
         std::optional<Result<void>> end;
+        std::vector<os::Fd> fds;
         Signal changed;
     };
 
     static Task<void> keep_connected(std::shared_ptr<WardenClient> self);
     static Task<void> announce(std::shared_ptr<WardenClient> self);
     Task<void> read_until_broken();
-    void take(const warden::Reply& reply);
+    void take(const warden::Reply& reply, std::vector<os::Fd> fds);
     void finish(uint64_t tag, Result<void> end);
     void fail_all();
+    Task<Result<std::shared_ptr<Pending>>> ask_whole(uint64_t tag, std::string message);
     Task<Result<std::vector<warden::Reply>>> ask(uint64_t tag, std::string message);
     // For requests that one reply of a kind answers.
     template <class T>

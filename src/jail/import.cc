@@ -15,6 +15,7 @@
 #include "jail/template_root.h"
 #include "os/btrfs.h"
 #include "os/process.h"
+#include "wire/layout.h"
 #include "wire/templates.h"
 
 namespace cloister::jail {
@@ -146,6 +147,8 @@ constexpr std::string_view kAgentFile = "bin/cloister-agent";
 constexpr mode_t kAgentMode = 0711;
 constexpr uid_t kAgentOwner = limits::kLowIds;
 
+constexpr size_t kCaBundleMax = 4 * limits::kMiB;
+
 struct RuntimeFile {
     std::string path;  // relative
     std::string bytes;
@@ -182,6 +185,12 @@ Result<std::vector<RuntimeFile>> read_runtime(const std::string& directory) {
     if (failed) return os_failure("reading the runtime " + directory, failed.value());
     std::ranges::sort(files, {}, &RuntimeFile::path);
     return files;
+}
+
+Result<RuntimeFile> read_ca_bundle(const std::string& path) {
+    RuntimeFile file{.path = layout::kCaBundle, .bytes = TRY(os::read_file(path, kCaBundleMax))};
+    if (file.bytes.find("-----BEGIN CERTIFICATE-----") != std::string::npos) return file;
+    return make_error(ErrorKind::InvalidArgument, path + " holds no certificate (PEM)");
 }
 
 bool has_agent(const std::vector<RuntimeFile>& files) {
@@ -271,8 +280,10 @@ Result<Imported> import_image(const Pool& pool, const std::string& path) {
     return imported;
 }
 
-Result<Imported> import_runtime(const Pool& pool, const std::string& directory) {
-    const std::vector<RuntimeFile> files = TRY(read_runtime(directory));
+Result<Imported> import_runtime(const Pool& pool, const std::string& directory,
+                                const std::string& ca_bundle) {
+    std::vector<RuntimeFile> files = TRY(read_runtime(directory));
+    if (!ca_bundle.empty()) files.push_back(TRY(read_ca_bundle(ca_bundle)));
     if (!has_agent(files)) {
         return make_error(
             ErrorKind::InvalidArgument,

@@ -31,6 +31,8 @@ Result<Imported> import_image(const Pool& pool, const std::string& path);
 
 // Copies the runtime tree (agent and drivers). Its id is a digest of names and contents, so that
 // each build of it is one runtime.
-Result<Imported> import_runtime(const Pool& pool, const std::string& directory);
+// `ca_bundle`: a file of certificates that comes along as layout::kCaBundle, or empty.
+Result<Imported> import_runtime(const Pool& pool, const std::string& directory,
+                                const std::string& ca_bundle = {});
 
 }  // namespace cloister::jail

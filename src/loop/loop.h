@@ -34,6 +34,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
+#include "os/socket.h"
 
 namespace cloister {
 
@@ -120,6 +121,10 @@ class UnixStream {
     Task<Result<std::string>> read_some(size_t max_bytes);
     // The same, with the descriptors that came beside the bytes, all close-on-exec.
     Task<Result<std::string>> read_some(size_t max_bytes, std::vector<os::Fd>& descriptors);
+    // The same, with the descriptors that came beside the bytes.
+    Task<Result<os::Received>> receive(size_t max_bytes);
+    // Passes descriptors beside `bytes`, which are few enough to be taken at once.
+    Task<Result<void>> send(std::string bytes, std::vector<int> fds);
     void close();
 
   private:

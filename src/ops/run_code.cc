@@ -17,6 +17,11 @@ Task<Result<std::shared_ptr<engine::Run>>> run_code(engine::Engine& engine,
     good = check_language_in(awake->sandbox->spec(), input.spec.language);
     if (good) good = check_narrowed(input.spec, awake->sandbox->spec());
     if (!good) co_return good.error();
+    if (input.spec.network) {
+        auto policy = check_policy(engine.platform(), "network.", *input.spec.network);
+        if (!policy) co_return std::move(policy).error();
+        input.spec.network = std::move(*policy);
+    }
     co_return engine.runs().start(awake->sandbox, std::move(input.spec));
 }
 

@@ -95,6 +95,15 @@ Result<void> check_language_in(const engine::SandboxSpec& sandbox, std::string_v
                     find_template_of(language).value_or("")));
 }
 
+Result<egress::PolicySpec> check_policy(const std::shared_ptr<const egress::Platform>& platform,
+                                        std::string_view prefix, const egress::PolicySpec& policy) {
+    auto made = egress::Policy::create(policy, platform);
+    if (made) return made->spec();
+    Error error = std::move(made).error();
+    error.field = std::string(prefix) + error.field;
+    return error;
+}
+
 Result<void> check_narrowed(const engine::RunSpec& run, const engine::SandboxSpec& sandbox) {
     const uint64_t most = sandbox.memory_mb * limits::kMiB;
     if (run.narrowed.memory_max <= most) return {};

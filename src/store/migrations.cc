@@ -99,6 +99,12 @@ constexpr std::array kSteps = {
         PRAGMA user_version = 4;
         COMMIT;
     )sql"},
+    Step{R"sql(
+        BEGIN IMMEDIATE;
+        ALTER TABLE sandboxes ADD COLUMN network TEXT NOT NULL DEFAULT '{"mode": "disabled"}';
+        PRAGMA user_version = 5;
+        COMMIT;
+    )sql"},
 };
 
 Result<int64_t> version_of(Database& database) {

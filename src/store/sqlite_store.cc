@@ -24,7 +24,8 @@ SandboxRow sandbox_in(const Rows& rows) {
             .deadline_ms = rows.integer(14),
             .paused_ms = rows.integer(15),
             .lost = rows.text(16),
-            .ended = rows.text(17)};
+            .ended = rows.text(17),
+            .network = rows.text(18)};
 }
 
 class SqliteStore final : public Store {
@@ -85,10 +86,10 @@ class SqliteStore final : public Store {
         return db_.run(
             "INSERT INTO sandboxes (project, id, template, state, cpu, memory_mb, disk_mb, "
             "idle_timeout_seconds, metadata, created_ms, env, one_run, on_idle, on_deadline, "
-            "deadline_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "deadline_ms, network) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             row.project, row.id, row.template_name, row.state, row.cpu, row.memory_mb, row.disk_mb,
             row.idle_timeout_seconds, row.metadata, row.created_ms, row.env, row.one_run,
-            row.on_idle, row.on_deadline, row.deadline_ms);
+            row.on_idle, row.on_deadline, row.deadline_ms, row.network);
     }
 
     Result<void> set_sandbox_state(std::string_view project, std::string_view id,
@@ -113,6 +114,12 @@ class SqliteStore final : public Store {
             "UPDATE sandboxes SET state = 'dead', died_ms = ?, env = '{}', ended = ? "
             "WHERE project = ? AND id = ?",
             now_ms, why, project, id);
+}
+
+    Result<void> set_sandbox_network(std::string_view project, std::string_view id,
+                                     std::string_view policy) override {
+        return db_.run("UPDATE sandboxes SET network = ? WHERE project = ? AND id = ?", policy,
+                       project, id);
     }
 
     Result<std::optional<SandboxRow>> find_sandbox(std::string_view project,
@@ -120,7 +127,7 @@ class SqliteStore final : public Store {
         Rows rows = TRY(db_.query(
             "SELECT project, id, template, state, cpu, memory_mb, disk_mb, idle_timeout_seconds, "
             "metadata, created_ms, env, one_run, on_idle, on_deadline, deadline_ms, paused_ms, "
-            "lost, ended FROM sandboxes WHERE project = ? AND id = ?",
+            "lost, ended, network FROM sandboxes WHERE project = ? AND id = ?",
             project, id));
         if (!TRY(rows.next())) return std::optional<SandboxRow>();
         return std::optional<SandboxRow>(sandbox_in(rows));
@@ -136,7 +143,7 @@ class SqliteStore final : public Store {
         Rows rows = TRY(db_.query(
             "SELECT project, id, template, state, cpu, memory_mb, disk_mb, idle_timeout_seconds, "
             "metadata, created_ms, env, one_run, on_idle, on_deadline, deadline_ms, paused_ms, "
-            "lost, ended FROM sandboxes WHERE state = 'running' "
+            "lost, ended, network FROM sandboxes WHERE state = 'running' "
             "ORDER BY rowid"));
         std::vector<SandboxRow> out;
         while (TRY(rows.next())) out.push_back(sandbox_in(rows));

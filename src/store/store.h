@@ -40,6 +40,7 @@ struct SandboxRow {
     int64_t paused_ms = 0;    // since when; 0: it is not paused
     std::string lost;         // why its processes are gone, while they are
     std::string ended;        // of a dead one: why
+    std::string network = "{}";  // its network policy, a JSON object
 };
 
 struct ContextRow {
@@ -82,6 +83,8 @@ class Store {
     // Dead from now on, for that reason.
     virtual Result<void> end_sandbox(std::string_view project, std::string_view id,
                                      std::string_view why, int64_t now_ms) = 0;
+    virtual Result<void> set_sandbox_network(std::string_view project, std::string_view id,
+                                             std::string_view policy) = 0;
     virtual Result<std::optional<SandboxRow>> find_sandbox(std::string_view project,
                                                            std::string_view id) = 0;
     // Those in state `creating`: nobody was ever told of them.

@@ -109,6 +109,23 @@ struct ReviveRequest {
 // Sandboxes of the server's pool, beside limits::kSandboxesMax.
 inline constexpr size_t kWarmSandboxesMax = 64;
 
+// A running sandbox's way out of its network namespace: none, TCP and look-ups of names, or UDP as
+// well. The reply to it carries the descriptors of PathFd; the way is open while they are.
+enum class PathKind : uint32_t { None = 0, Tcp = 1, TcpUdp = 2 };
+enum PathFd : size_t {
+    kPathLink,   // while it is open connections are redirected
+    kPathTcp,    // listener
+    kPathNames,  // datagrams to the resolver
+    kPathUdp,    // from here on: TcpUdp only
+    kPathRawV4,
+    kPathRawV6,  // missing where the host has no IPv6
+};
+struct NetworkRequest {
+    uint64_t tag = 0;
+    Id sandbox;
+    PathKind kind = PathKind::None;
+};
+
 // --- Replies and events ---
 inline constexpr size_t kMessageBytes = 240;
 
@@ -178,9 +195,9 @@ struct EndedEvent {
     uint32_t reserved = 0;
 };
 
-using Request =
-    std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest,
-                 NarrowRequest, GrowPoolRequest, PoolRequest, FreezeRequest, ReviveRequest>;
+using Request = std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest,
+                             NarrowRequest, GrowPoolRequest, PoolRequest, FreezeRequest,
+                             ReviveRequest, NetworkRequest>;
 using Reply = std::variant<DoneReply, HelloReply, ListReply, UsageReply, EndedEvent, PoolReply>;
 
 std::string encode(const Request& request);

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/time.h"
+#include "egress/policy_json.h"
 #include "engine/tier.h"
 #include "wire/base64.h"
 #include "wire/json.h"
@@ -62,8 +63,14 @@ ops::LifeChange read_life(FieldReader& in, const json::object& object) {
     return change;
 }
 
+Result<std::optional<egress::PolicySpec>> read_network(FieldReader& in, const std::string& prefix) {
+    const json::object* object = in.optional_object("network");
+    if (object == nullptr) return std::optional<egress::PolicySpec>();
+    return std::optional(TRY(egress::policy_from(*object, prefix + "network.")));
+}
+
 Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string prefix) {
-    FieldReader in(object, std::move(prefix));
+    FieldReader in(object, prefix);
     engine::SandboxSpec spec;
     read_tier(in);
     spec.template_name = in.optional_string("template", kWordMax).value_or(spec.template_name);
@@ -82,6 +89,7 @@ Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string
         in.optional_string_map("metadata", limits::kMetadataEntriesMax, limits::kMetadataBytesMax)
             .value_or(StringMap());
     ops::apply(read_life(in, object), unix_ms(), spec.lifespan);
+    spec.network = TRY(read_network(in, prefix)).value_or(egress::PolicySpec{});
     TRY_OK(in.finish());
     return spec;
 }
@@ -186,6 +194,7 @@ OnDisconnect read_on_disconnect(FieldReader& in) {
 Result<RunBody> read_run(FieldReader& in) {
     RunBody body{.spec = read_spec(in)};
     body.spec.files = TRY(read_files(in));
+    body.spec.network = TRY(read_network(in, ""));
     body.wait = in.optional_bool("wait").value_or(true) ? Wait::Yes : Wait::No;
     body.on_disconnect = read_on_disconnect(in);
     return body;
@@ -231,6 +240,11 @@ Result<engine::ContextSpec> decode_context(std::string_view body) {
                    .value_or(StringMap());
     TRY_OK(in.finish());
     return spec;
+}
+
+Result<egress::PolicySpec> decode_network(std::string_view body) {
+    const json::object object = TRY(parse_object(body));
+    return egress::policy_from(object, "");
 }
 
 Result<RunBody> decode_run(std::string_view body) {

@@ -25,6 +25,14 @@ std::string_view word_of(uint32_t cgroup_mode) {
     return "none";
 }
 
+// Without egress nothing is carried, and nothing but `disabled` can be asked for.
+json::array network_modes(bool carries) {
+    json::array out{to_string(egress::Mode::Disabled)};
+    if (carries) out.emplace_back(to_string(egress::Mode::Filtered));
+    if (carries) out.emplace_back(to_string(egress::Mode::Open));
+    return out;
+}
+
 json::object states_json(const std::vector<Check>& checks) {
     json::object out;
     for (const Check& check : checks) out[check.name] = to_string(check.state);
@@ -63,6 +71,7 @@ json::object sandbox_json(const engine::SandboxInfo& sandbox) {
                       span.idle_seconds ? json::value(*span.idle_seconds) : json::value()},
                      {"on_idle", to_string(span.at_idle())},
                      {"metadata", std::move(metadata)},
+                     {"network", {{"mode", egress::to_string(sandbox.spec.network.mode)}}},
                      {"created_at", rfc3339(sandbox.created_ms)}};
     add_life(out, sandbox);
     return out;
@@ -150,6 +159,7 @@ json::object capabilities_json(const ops::Capabilities& all) {
             {"limits", checks_json(check_limits(facts_of(host), all.kernel))},
             {"pause", checks_json(check_pause(facts_of(host)))},
             {"pause_reclaims", (host.pause & static_cast<uint32_t>(warden::Pause::Reclaims)) != 0},
+            {"network", {{"modes", network_modes(all.carries_network)}}},
             {"kernel", all.kernel.release},
             {"cgroups", word_of(host.cgroup_mode)},
             {"landlock_abi", all.kernel.landlock},

@@ -22,6 +22,10 @@ Task<Result<Answer>> pause_sandbox(Call& call);
 Task<Result<Answer>> resume_sandbox(Call& call);
 Task<Result<Answer>> stream_sandbox_events(Call& call);
 
+Task<Result<Answer>> get_network(Call& call);
+Task<Result<Answer>> set_network(Call& call);
+Task<Result<Answer>> get_network_log(Call& call);
+
 Task<Result<Answer>> create_context(Call& call);
 Task<Result<Answer>> list_contexts(Call& call);
 Task<Result<Answer>> get_context(Call& call);

@@ -33,6 +33,7 @@ int ps_command(const Words& words);
 int pause_command(const Words& words);
 int resume_command(const Words& words);
 int kill_command(const Words& words);
+int net_command(const Words& words);
 int version_command(const Words& words);
 
 // Parses `words` into the variables that `app` is bound to. nullopt: go on; else the exit code (0

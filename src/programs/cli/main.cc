@@ -16,7 +16,7 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 19> kVerbs{{
+constexpr std::array<Verb, 20> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
     {"context", "make, list, restart and delete live interpreters", context_command},
     {"exec", "run a program in a sandbox that lives", exec_command},
@@ -34,6 +34,7 @@ constexpr std::array<Verb, 19> kVerbs{{
     {"ls", "list the files of a sandbox", ls_command},
     {"df", "how full the pool is, and what sandboxes hold of it", df_command},
     {"pool", "grow the pool (root)", pool_command},
+    {"net", "whom a sandbox may reach, and what became of its connections", net_command},
     {"key", "create, list and revoke API keys", key_command},
     {"version", "print the version", version_command},
 }};

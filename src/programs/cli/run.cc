@@ -37,7 +37,8 @@ struct RunOptions {
     Place place;
     std::string language, timeout, cpu_time, output_max, out, template_name, memory, context;
     int64_t cpu = 0, pids = 0;
-    std::vector<std::string> env, files;
+    std::vector<std::string> env, files, allow;
+    std::string net;
     bool json = false, quiet = false, auto_start = false;
 };
 
@@ -75,6 +76,12 @@ void add_options(CLI::App& app, RunOptions& options) {
     app.add_option("--context", options.context,
                    "SANDBOX/CONTEXT: run there, as `cloister context create` printed it")
         ->excludes(language, image, cpu, memory);
+    app.add_option("--allow", options.allow,
+                   "name, *.name, address or network that it may reach, may be repeated")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--net", options.net, "disabled (default) or open: what it may reach")
+        ->check(CLI::IsMember({"disabled", "open"}));
     app.add_flag("--json", options.json, "events as JSON, one a line");
     app.add_flag("--quiet,-q", options.quiet, "only what the program writes");
     app.add_flag("--auto-start", options.auto_start, "start the service if none answers");
@@ -114,6 +121,15 @@ Result<json::object> sandbox_body(const RunOptions& options, const std::string& 
                                                      : options.template_name;
     if (options.cpu > 0) body["cpu"] = options.cpu;
     if (!options.memory.empty()) body["memory_mb"] = TRY(parse_megabytes(options.memory));
+    if (!options.net.empty() && !options.allow.empty()) {
+        return make_error(ErrorKind::InvalidArgument,
+                          "give either --net or --allow: what is allowed is all that is reached");
+    }
+    if (!options.net.empty()) body["network"] = {{"mode", options.net}};
+    if (!options.allow.empty()) {
+        body["network"] = {{"mode", "filtered"},
+                           {"allow_out", json::array(options.allow.begin(), options.allow.end())}};
+    }
     return body;
 }
 
@@ -301,6 +317,8 @@ Result<int> execute(const Api& api, const RunOptions& options, const RunPlan& pl
     if (!plan.context) interrupts.set_sandbox(sandbox.id());
     RunView view(options.json ? Style::Json : Style::Person,
                  options.quiet || options.json ? Summary::Quiet : Summary::Shown, plan.name);
+    const bool has_network = !options.allow.empty() || options.net == "open";
+    if (!has_network) view.without_network();
     Result<void> followed = upload_all(api, sandbox.id(), plan, program.program);
     if (followed) followed = follow_run(api, sandbox.id(), plan, view, interrupts);
     if (const int code = interrupts.exit_code(); code != 0) return code;

@@ -120,12 +120,17 @@ Result<void> RunView::show(const SseEvent& event) {
 
 Result<void> RunView::show_to_person(const SseEvent& event, const json::object& data) {
     if (event.type == "stdout") return show_output(STDOUT_FILENO, bytes_of(data));
-    if (event.type == "stderr") return show_output(STDERR_FILENO, bytes_of(data));
+    if (event.type == "stderr") {
+        const std::string bytes = bytes_of(data);
+        network_hint_.take(bytes);
+        return show_output(STDERR_FILENO, bytes);
+    }
     end_line();
     if (event.type == "display" || event.type == "result" || event.type == "display_update")
         return show_display(data);
     if (event.type == "error") {
         has_error_ = true;
+        network_hint_.take(text_of(data, "name") + ": " + text_of(data, "value"));
         return show_error(data);
     }
     if (event.type == "dropped") {
@@ -212,6 +217,8 @@ void RunView::summarize() {
                             printable(fmt::format("{}", fmt::join(ending_->limits_hit, ", "))));
     }
     (void)write_through(STDERR_FILENO, line + "\n");  // as above
+    if (hints_ && ending_->reason == EndReason::Error && network_hint_.wanted())
+        say(std::string(kNetworkHint));
 }
 
 }  // namespace cloister::cli

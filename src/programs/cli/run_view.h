@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "programs/cli/network_hint.h"
 #include "programs/cli/sse.h"
 #include "wire/json.h"
 #include "wire/run_end.h"
@@ -51,6 +52,8 @@ class RunView {
     const std::string& run_id() const { return run_id_; }
     const std::optional<Ending>& ending() const { return ending_; }
     void set_ending(Ending ending) { ending_ = std::move(ending); }
+    // The sandbox has no network: if the run fails for that, the last line says how to give it one.
+    void without_network() { hints_ = true; }
     // The files that the run made, unless they are fetched, and the last line.
     void summarize();
     void list_files();
@@ -74,6 +77,8 @@ class RunView {
     std::map<std::string, int> numbers_by_display_;  // an updated display replaces its picture
     bool line_is_open_ = false;  // a terminal shows output that does not end a line: a progress bar
     bool has_error_ = false;
+    bool hints_ = false;
+    NetworkHint network_hint_;
 };
 
 }  // namespace cloister::cli

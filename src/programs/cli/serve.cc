@@ -25,6 +25,7 @@
 #include "programs/cli/supervisor.h"
 #include "programs/cli/terminal.h"
 #include "wire/capabilities.h"
+#include "wire/json.h"
 #include "wire/layout.h"
 
 namespace cloister::cli {
@@ -38,8 +39,8 @@ constexpr std::chrono::milliseconds kLockPause{100};
 
 struct ServeOptions {
     Place place;
-    std::string listen, user = "cloister", runtime, log_level, min_tier, domain;
-    std::vector<std::string> images, require_limits;
+    std::string listen, user = "cloister", runtime, log_level, min_tier, domain, ca_bundle;
+    std::vector<std::string> images, require_limits, platform_allow, dns_servers;
     std::optional<int64_t> warm_sandboxes, warm_memory_mb, max_life_seconds;
     int64_t idle_exit_seconds = 0;
     bool detach = false, print_key = false, quiet = false;
@@ -88,6 +89,14 @@ void add_options(CLI::App& app, ServeOptions& options) {
     app.add_option("--max-life-seconds", options.max_life_seconds,
                    "no sandbox lives longer (default 30 days)")
         ->check(CLI::PositiveNumber);
+    app.add_option("--platform-allow", options.platform_allow,
+                   "open this address, network or name of the platform deny set to the policies of "
+                   "sandboxes (repeatable)");
+    app.add_option(
+        "--ca-bundle", options.ca_bundle,
+        "certificates that programs in sandboxes trust, in place of the template's (PEM)");
+    app.add_option("--dns-server", options.dns_servers,
+                   "an address to ask for names, in place of the host's (repeatable)");
 }
 
 // What only cloisterd knows what to do with.
@@ -103,6 +112,21 @@ void add_server_options(SupervisorSettings& settings, const ServeOptions& option
     add("--warm-sandboxes", options.warm_sandboxes, file.warm_sandboxes);
     add("--warm-memory-mb", options.warm_memory_mb, file.warm_memory_mb);
     add("--max-life-seconds", options.max_life_seconds, file.max_life_seconds);
+}
+
+// For cloisterd, which tells egress.
+std::string network_text(const ServeOptions& options, const FileSettings& file,
+                         std::string_view ca_bundle) {
+    const auto list = [](const std::vector<std::string>& flag,
+                         const std::vector<std::string>& setting) {
+        const auto& chosen = flag.empty() ? setting : flag;
+        return json::array(chosen.begin(), chosen.end());
+    };
+    const json::object out{{"platform_allow", list(options.platform_allow, file.platform_allow)},
+                           {"dns_servers", list(options.dns_servers, file.dns_servers)},
+                           {"ca_bundle", !ca_bundle.empty()},
+                           {"upstream_proxy", file.upstream_proxy.value_or("")}};
+    return json::serialize(out);
 }
 
 // What the configuration requires of the host. The warden tries the limits; tiers are known here.
@@ -241,6 +265,8 @@ Result<ServePlan> plan_service(const ServeOptions& options) {
             "log_level",
             fmt::format("`{}` is no log level: debug, info, warn or error", settings.log_level));
     }
+    settings.ca_bundle = choose(options.ca_bundle, file.ca_bundle, "");
+    settings.network = network_text(options, file, settings.ca_bundle);
     settings.programs = own_directory();
     settings.runtime = options.runtime.empty()
                            ? std::filesystem::path(settings.programs).parent_path() / "runtime"

@@ -21,9 +21,10 @@ namespace cloister::cli {
 namespace {
 
 constexpr size_t kFileMax = 64 * limits::kKiB;
-constexpr std::array<std::string_view, 9> kKeys = {
-    "listen",         "data",           "log_level",        "min_tier", "require_limits",
-    "warm_sandboxes", "warm_memory_mb", "max_life_seconds", "domain"};
+constexpr std::array<std::string_view, 13> kKeys = {
+    "listen",         "data",           "log_level",        "min_tier",       "require_limits",
+    "warm_sandboxes", "warm_memory_mb", "max_life_seconds", "platform_allow", "dns_servers",
+    "ca_bundle",      "upstream_proxy", "domain"};
 
 bool exists(const std::string& path) {
     return ::access(path.c_str(), F_OK) == 0;
@@ -127,6 +128,10 @@ Result<FileSettings> parse_settings(std::string_view text, std::string_view name
     out.max_life_seconds = TRY(take_number(parsed.table(), "max_life_seconds", name));
     out.domain = TRY(take_string(parsed.table(), "domain", name));
     out.require_limits = TRY(take_strings(parsed.table(), "require_limits", name));
+    out.platform_allow = TRY(take_strings(parsed.table(), "platform_allow", name));
+    out.upstream_proxy = TRY(take_string(parsed.table(), "upstream_proxy", name));
+    out.ca_bundle = TRY(take_string(parsed.table(), "ca_bundle", name));
+    out.dns_servers = TRY(take_strings(parsed.table(), "dns_servers", name));
     return out;
 }
 

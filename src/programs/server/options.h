@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "engine/egress_client.h"
 #include "engine/sandboxes.h"
 
 namespace cloister::server {
@@ -22,6 +23,7 @@ struct Options {
     engine::LifeConfig life;
     std::optional<int> ready_fd;
     std::optional<std::string> api_key;  // of CLOISTER_API_KEY
+    engine::NetworkSettings network;     // of CLOISTER_NETWORK
 };
 
 // InvalidArgument with the words for the user; an empty message after --help, which is answered on

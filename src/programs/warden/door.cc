@@ -137,6 +137,7 @@ void Door::handle(uint64_t connection, const Request& request) {
                        warden_.revive(wanted.sandbox, answer_to(connection, wanted.tag));
                    },
                    [&](const NarrowRequest& wanted) { narrow(connection, wanted); },
+                   [&](const NetworkRequest& wanted) { network(connection, wanted); },
                    [&](const GrowPoolRequest& grow) {
                        const auto allowed = check_root(connection);
                        if (!allowed) return answer_to(connection, grow.tag)(allowed);
@@ -149,6 +150,16 @@ void Door::handle(uint64_t connection, const Request& request) {
                    },
                },
                request);
+}
+
+void Door::network(uint64_t connection, const NetworkRequest& request) {
+    warden_.network(request,
+                    [this, connection, tag = request.tag](const Result<std::vector<os::Fd>>& path) {
+                        if (!path) return send(connection, done(tag, path.error()));
+                        std::vector<int> fds;
+                        for (const os::Fd& fd : *path) fds.push_back(fd.get());
+                        send(connection, done(tag, {}), fds);
+                    });
 }
 
 void Door::send_list(uint64_t connection, uint64_t tag) {
@@ -200,10 +211,10 @@ Answer Door::answer_to(uint64_t connection, uint64_t tag) {
 }
 
 // A connection that is gone, or that does not read its answers, is dropped; its sandboxes stay.
-void Door::send(uint64_t connection, const Reply& reply) {
+void Door::send(uint64_t connection, const Reply& reply, const std::vector<int>& fds) {
     const auto found = connections_.find(connection);
     if (found == connections_.end()) return;
-    if (!os::send_with_fds(found->second, encode(reply), {})) drop(connection);
+    if (!os::send_with_fds(found->second, encode(reply), fds)) drop(connection);
 }
 
 // What a connection has narrowed does not outlast it: nobody else would put it back.

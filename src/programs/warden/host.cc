@@ -209,7 +209,8 @@ Result<OpenHost> open_host(const HostOptions& options) {
                   .recovered = {},
                   .templates = {}};
     open.recovered = TRY(recover(open.host, open.journal));
-    open.host.runtime = TRY(jail::import_runtime(open.host.pool, options.runtime)).id;
+    open.host.runtime =
+        TRY(jail::import_runtime(open.host.pool, options.runtime, options.ca_bundle)).id;
     open.templates = TRY(find_templates(open.host.pool));
     const auto removed = remove_old_images(open.host, open.templates, open.recovered);
     if (!removed)

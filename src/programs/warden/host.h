@@ -19,6 +19,7 @@ struct HostOptions {
         instance;  // tells the cgroups of wardens on one host apart; empty: from the data directory
     uid_t server_uid = 0;
     std::vector<std::string> require_limits;  // names of wire/capabilities.h
+    std::string ca_bundle;                    // for every sandbox, or empty
 };
 
 struct OpenHost {

@@ -42,6 +42,8 @@ CLI::App* add_serve(CLI::App& app, HostOptions& options, std::string& log_level)
         ->required();
     command->add_option("--require-limit", options.require_limits,
                         "refuse to serve where it cannot be enforced (repeatable)");
+    command->add_option("--ca-bundle", options.ca_bundle,
+                        "certificates that every sandbox gets (PEM)");
     command->add_option("--log-level", log_level, "debug, info, warn or error");
     command
         ->add_option("--instance", options.instance,

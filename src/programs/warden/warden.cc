@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "jail/network_path.h"
 #include "jail/stage.h"
 #include "os/btrfs.h"
 #include "os/page_out.h"
@@ -26,6 +27,7 @@ namespace {
 // A process in a system call that cannot be interrupted is frozen when it comes back.
 constexpr int64_t kFrozenWaitMs = 1'000;
 constexpr size_t kStatMax = 64 * limits::kKiB;
+constexpr size_t kPathMessageMax = 16;
 
 // An answer is given once; whoever asks again finds it empty.
 void give(Answer& answer, const Result<void>& result) {
@@ -538,6 +540,33 @@ Result<void> Warden::begin_again(const JailPlan& plan, const std::string& old_ne
     failpoint("warden:after_revival_journal");
     enter(own, *nest, slot, std::move(ready), answer);
     return {};
+}
+
+// The helper that enters the namespace sends the descriptors before it ends.
+void Warden::network(const NetworkRequest& request, const PathAnswer& answer) {
+    const Sandbox* sandbox = find(request.sandbox);
+    if (sandbox == nullptr || sandbox->doomed || sandbox->state != State::Running) {
+        return answer(make_error(ErrorKind::NotFound, "the warden runs no such sandbox"));
+    }
+    auto init = sandbox->init.fd().duplicate();
+    auto pair = os::make_socket_pair(os::SocketKind::SeqPacket);
+    if (!init) return answer(std::move(init).error());
+    if (!pair) return answer(std::move(pair).error());
+    const auto process = std::make_shared<const os::Pidfd>(std::move(*init));
+    const auto ends = std::make_shared<const os::SocketPair>(std::move(*pair));
+    helpers_.run(
+        [process, ends, kind = request.kind]() -> Result<void> {
+            const auto fds = TRY(jail::make_network_path(*process, kind));
+            std::vector<int> numbers;
+            for (const os::Fd& fd : fds) numbers.push_back(fd.get());
+            return os::send_with_fds(ends->theirs, "path", numbers);
+        },
+        [ends, answer](const Result<void>& made) {
+            if (!made) return answer(made.error());
+            auto received = os::receive_with_fds(ends->ours, kPathMessageMax);
+            if (!received) return answer(std::move(received).error());
+            answer(std::move(received->fds));
+        });
 }
 
 std::vector<Weigher::Running> Warden::running() const {

@@ -62,6 +62,10 @@ class Warden {
     // Narrows the limits of a running sandbox; 0 puts that of its plan back.
     void narrow(const NarrowRequest& request, Answer answer);
 
+    // Makes or removes a running sandbox's way out (jail/network_path.h).
+    using PathAnswer = std::function<void(Result<std::vector<os::Fd>>)>;
+    void network(const NetworkRequest& request, const PathAnswer& answer);
+
     // Gives up creates that take too long, and looks at CPU weights; answers the milliseconds until
     // there is something to do again, or -1.
     int check_deadlines();
