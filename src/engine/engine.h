@@ -61,7 +61,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     EgressClient& egress() { return *egress_; }
     // What no policy may open.
     const std::shared_ptr<const egress::Platform>& platform() const { return platform_; }
-    const NetworkSettings& network_settings() const { return network_; }
+    const NetworkSettings& network_settings() const { return config_.network; }
     OneCallParts one_call_parts() const { return {sandboxes_, contexts_, runs_, artifacts_}; }
     bool quiet() const { return sandboxes_->live() == 0 && runs_->active() == 0; }
     int64_t started_at() const { return started_at_; }  // steady
