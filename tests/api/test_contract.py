@@ -58,7 +58,8 @@ def test_ids_of_nothing_are_not_found(path: str, client: httpx.Client) -> None:
 
 def send_minimal(client: httpx.Client, operation: Operation) -> httpx.Response:
     """The smallest request that is right for the operation."""
-    body: dict[str, Any] | None = {"code": "1"} if operation.id == "createRun" else None
+    bodies: dict[str, dict[str, Any]] = {"createRun": {"code": "1"}, "setNetwork": {"mode": "disabled"}}
+    body = bodies.get(operation.id)
     query = {"path": "x"} if operation.path.endswith("/files") else {}
     return client.request(operation.method, operation.url(), json=body, params=query)
 

@@ -22,6 +22,7 @@ SANDBOX = {
     "disk_mb": 10240,
     "idle_timeout_seconds": 1200,
     "metadata": {"who": "me"},
+    "network": {"mode": "disabled"},
     "created_at": "2026-11-29T19:20:10.123Z",
 }
 
