@@ -1,6 +1,6 @@
-// What a WebSocket's client sends: however its bytes are cut into reads, they are the same messages
-// or the same violation, and no message is larger than allowed. The first byte of the input says
-// how they are cut.
+// What a WebSocket's other end sends: however its bytes are cut into reads, they are the same
+// messages or the same violation, and no message is larger than allowed. The first byte of the
+// input says how they are cut, and its first bit from which end they come.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -13,6 +13,7 @@ namespace {
 
 using cloister::http::WebSocketKind;
 using cloister::http::WebSocketMessage;
+using cloister::http::WebSocketPeer;
 
 constexpr size_t kMessageMax = 4096;
 
@@ -21,9 +22,9 @@ struct Decoded {
     uint16_t violation = 0;
 };
 
-Decoded decode(std::string_view stream, size_t step) {
+Decoded decode(std::string_view stream, size_t step, WebSocketPeer peer) {
     Decoded out;
-    cloister::http::WebSocketDecoder decoder(kMessageMax);
+    cloister::http::WebSocketDecoder decoder(kMessageMax, peer);
     while (!stream.empty() && out.violation == 0) {
         decoder.feed(stream.substr(0, step));
         stream.remove_prefix(std::min(step, stream.size()));
@@ -46,8 +47,9 @@ bool same(const WebSocketMessage& a, const WebSocketMessage& b) {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (size == 0) return 0;
     const std::string_view stream = cloister::fuzz::text_of(data + 1, size - 1);
-    const Decoded whole = decode(stream, std::max<size_t>(stream.size(), 1));
-    const Decoded pieces = decode(stream, data[0] + 1U);
+    const auto peer = data[0] < 0x80 ? WebSocketPeer::Client : WebSocketPeer::Server;
+    const Decoded whole = decode(stream, std::max<size_t>(stream.size(), 1), peer);
+    const Decoded pieces = decode(stream, (data[0] & 0x7FU) + 1, peer);
     EXPECT(whole.violation == pieces.violation);
     EXPECT(std::ranges::equal(whole.messages, pieces.messages, same));
     for (const WebSocketMessage& message : whole.messages) {

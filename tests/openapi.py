@@ -42,7 +42,8 @@ class Operation:
 
     def url(self, **parameters: str) -> str:
         """The path with its parameters filled in; those that are not named get a valid value of nothing."""
-        values = {"sandbox_id": "a" * 20, "context_id": "a" * 20, "run_id": "a" * 20, "key_id": "a" * 20, "index": "0"} | parameters
+        nothing = dict.fromkeys(("sandbox_id", "context_id", "process_id", "run_id", "key_id"), "a" * 20)
+        values = nothing | {"index": "0", "port": "8000", "path": "x"} | parameters
         return self.path.format(**values)
 
 

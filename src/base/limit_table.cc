@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/limits.h"
+#include "base/process_limits.h"
 
 namespace cloister {
 namespace {
@@ -97,6 +98,25 @@ constexpr std::array kTable = {
              "404"},
     LimitRow{"run_record_keep", limits::kRunRecordKeepMs, Milliseconds, "records of ended runs",
              "404"},
+    // Processes and ports
+    LimitRow{"processes", limits::kProcessesMax, Count,
+             "processes of a sandbox that were started through the API and run", "429"},
+    LimitRow{"processes_kept", limits::kProcessesKept, Count,
+             "ended processes of a sandbox that can be read", "the oldest goes"},
+    LimitRow{"process_output", limits::kProcessOutputKept, Bytes,
+             "kept of what one process wrote, the newest",
+             "a `dropped` event says how much has gone"},
+    LimitRow{"process_stdin", limits::kStdinCallMax, Bytes, "`stdin` of a process, and one call",
+             "422, 413"},
+    LimitRow{"terminal_size", static_cast<uint64_t>(limits::kTerminalSizeMax), Count,
+             "columns of a terminal, and rows", "422"},
+    LimitRow{"screen_replay", limits::kScreenReplay, Bytes,
+             "of a terminal's output, sent with `screen`", "what is older is left out"},
+    LimitRow{"port_connections", limits::kPortConnectionsMax, Count,
+             "connections to ports of one sandbox at the same time", "429"},
+    LimitRow{"ports_published", limits::kPortsPublishedMax, Count, "published ports of a sandbox",
+             "429"},
+    // Keys
     LimitRow{"keys", limits::kKeysMax, Count, "API keys of a project", "429"},
 };
 

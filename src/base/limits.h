@@ -88,6 +88,7 @@ inline constexpr int64_t kHeartbeatMs = 15'000;    // on a stream of events on w
 inline constexpr size_t kRunQueueMax = 64;         // runs that wait for one context
 inline constexpr int64_t kMetricsEveryMs = 1'000;  // between the `metrics` events of a run
 inline constexpr size_t kContextsMax = 128;        // of one sandbox
+inline constexpr size_t kLanguageMax = 64;  // bytes of a language's name, `jupyter:` included
 inline constexpr int64_t kContextStartTimeoutMs = 60'000;
 inline constexpr size_t kFinishedRunsInMemory = 256;  // older ones are answered from the database
 inline constexpr int64_t kRunRecordKeepMs = 24LL * 3600 * 1000;

@@ -5,6 +5,7 @@
 
 #include "base/ids.h"
 #include "base/limits.h"
+#include "base/process_limits.h"
 #include "engine/agent.h"
 
 namespace cloister::engine {
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::chrono::seconds kAnswerTime{10};
 constexpr size_t kRunsMax = limits::kUnclaimedRunsMax + limits::kContextsMax;
-constexpr size_t kWordMax = 32;
+constexpr size_t kWordMax = limits::kLanguageMax;  // no other word is longer
 // An entry takes some 120 bytes.
 constexpr size_t kAnswerMax = 256 * (kRunsMax + limits::kContextsMax);
 
@@ -37,6 +38,24 @@ std::string word_in(const json::object& entry, std::string_view name) {
 bool flag_in(const json::object& entry, std::string_view name) {
     const json::value* value = entry.if_contains(name);
     return value != nullptr && value->is_bool() && value->as_bool();
+}
+
+int64_t number_in(const json::object& answer, std::string_view name) {
+    const json::value* value = answer.if_contains(name);
+    return value != nullptr && value->is_int64() ? value->as_int64() : 0;
+}
+
+std::vector<uint16_t> ports_in(const json::object& answer) {
+    std::vector<uint16_t> out;
+    const json::value* list = answer.if_contains("published");
+    if (list == nullptr || !list->is_array()) return out;
+    for (const json::value& port : list->as_array()) {
+        const bool good = port.is_int64() && port.as_int64() > 0 && port.as_int64() <= UINT16_MAX;
+        if (good && out.size() < limits::kPortsPublishedMax) {
+            out.push_back(static_cast<uint16_t>(port.as_int64()));
+        }
+    }
+    return out;
 }
 
 Task<void> close_late(std::weak_ptr<AgentConnection> connection) {
@@ -78,6 +97,9 @@ AgentState decode_agent_state(const json::object& answer) {
         std::string id = word_in(*entry, "run");
         if (is_id(id)) state.runs.push_back(std::move(id));
     }
+    state.published = ports_in(answer);
+    state.processes = number_in(answer, "processes");
+    state.cpu_ms = number_in(answer, "cpu_ms");
     return state;
 }
 

@@ -21,6 +21,9 @@ struct AgentState {
     std::vector<AgentContext> contexts;
     // Runs that go on, and ended ones whose end nobody has taken.
     std::vector<std::string> runs;
+    std::vector<uint16_t> published;  // ports
+    // Processes of clients that run, and CPU time of the sandbox since it was born.
+    int64_t processes = 0, cpu_ms = 0;
     bool knows(std::string_view run) const;
 };
 

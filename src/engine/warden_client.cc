@@ -1,5 +1,7 @@
 #include "engine/warden_client.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -185,7 +187,7 @@ Task<Result<warden::HelloReply>> WardenClient::hello() {
     const warden::HelloRequest request{.tag = tag};
     const auto facts =
         co_await ask_for<warden::HelloReply>(tag, warden::encode(warden::Request(request)));
-    if (facts) base_template_ = facts->base_template;
+    if (facts) templates_ = facts->templates;
     co_return facts;
 }
 
@@ -257,9 +259,47 @@ Task<Result<std::vector<os::Fd>>> WardenClient::network(std::string sandbox,
     co_return std::move((*pending)->fds);
 }
 
-Result<warden::Id> WardenClient::base_template() const {
-    if (!base_template_) return not_there();
-    return *base_template_;
+Task<Result<void>> WardenClient::ask_done(uint64_t tag, warden::Request request) {
+    const auto replies = co_await ask(tag, warden::encode(request));
+    if (!replies) co_return replies.error();
+    co_return Result<void>{};
+}
+
+Task<Result<void>> WardenClient::set_frozen(std::string sandbox, uint32_t frozen) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::FreezeRequest request{.tag = tag, .sandbox = *id, .frozen = frozen};
+    co_return co_await ask_done(tag, warden::Request(request));
+}
+
+Task<Result<void>> WardenClient::freeze(std::string sandbox) {
+    co_return co_await set_frozen(std::move(sandbox), 1);
+}
+
+Task<Result<void>> WardenClient::thaw(std::string sandbox) {
+    co_return co_await set_frozen(std::move(sandbox), 0);
+}
+
+Task<Result<void>> WardenClient::revive(std::string sandbox) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::ReviveRequest request{.tag = tag, .sandbox = *id};
+    co_return co_await ask_done(tag, warden::Request(request));
+}
+
+Result<warden::Id> WardenClient::built_in_template(std::string_view name) const {
+    if (!templates_) return not_there();
+    const size_t place = TRY(get_built_in_template(name));
+    const warden::Id& revision = (*templates_)[place];
+    if (revision != warden::Id()) return revision;
+    return invalid_field(
+        "template",
+        fmt::format(
+            "the image of the template `{}` is not built on this host: run `{}` there, then "
+            "start the service anew (`sudo ./dev stop`, and the next run does)",
+            kBuiltInTemplates[place].name, kBuiltInTemplates[place].build));
 }
 
 }  // namespace cloister::engine

@@ -16,6 +16,8 @@ namespace {
 
 std::string_view reason_of(int status) {
     switch (status) {
+        case 101:
+            return "Switching Protocols";
         case 200:
             return "OK";
         case 201:
@@ -42,6 +44,8 @@ std::string_view reason_of(int status) {
             return "Request Timeout";
         case 409:
             return "Conflict";
+        case 412:
+            return "Precondition Failed";
         case 413:
             return "Content Too Large";
         case 414:
@@ -60,6 +64,8 @@ std::string_view reason_of(int status) {
             return "Internal Server Error";
         case 501:
             return "Not Implemented";
+        case 502:
+            return "Bad Gateway";
         case 503:
             return "Service Unavailable";
         case 504:
@@ -104,6 +110,30 @@ Result<void> check_handshake(const Request& request) {
 Error gone() {
     return make_error(ErrorKind::Cancelled, "the client is gone");
 }
+
+class RawInput final : public RawConnection {
+  public:
+    RawInput(std::shared_ptr<Input> input, int64_t write_timeout_ms)
+        : input_(std::move(input)), write_timeout_ms_(write_timeout_ms) {}
+
+    Task<Result<std::string>> read_some() override {
+        if (input_->bytes().empty()) {
+            const Result<void> more = co_await input_->read_more(0);
+            if (!more && input_->ended()) co_return std::string();
+            if (!more) co_return more.error();
+        }
+        std::string out(input_->bytes());
+        input_->consume(out.size());
+        co_return out;
+    }
+    Task<Result<void>> write(std::string bytes) override {
+        co_return co_await input_->stream().write(bytes, write_timeout_ms_);
+    }
+
+  private:
+    const std::shared_ptr<Input> input_;
+    const int64_t write_timeout_ms_;
+};
 
 }  // namespace
 
@@ -197,6 +227,25 @@ Task<Result<void>> Answer::write(std::string bytes) {
     co_return co_await put(chunk);
 }
 
+Task<Result<void>> Answer::write_file(const os::Fd& file, uint64_t offset, uint64_t length) {
+    CLOISTER_CHECK(state_ != State::Open);
+    if (state_ != State::Streaming || gone_) co_return gone();
+    if (length == 0 || settings_.send_body == SendBody::No) co_return Result<void>{};
+    if (!remaining_ || length > *remaining_) {
+        abort();
+        co_return make_error(ErrorKind::Internal, "a file is sent within the answer's length");
+    }
+    *remaining_ -= length;
+    auto sent = co_await stream_.send_file(file, offset, length, settings_.write_timeout_ms);
+    if (!sent) {
+        state_ = State::Broken;
+        stream_.close();
+        client_gone();
+        co_return gone();
+    }
+    co_return Result<void>{};
+}
+
 Task<Result<void>> Answer::finish() {
     CLOISTER_CHECK(state_ != State::Open);
     if (state_ != State::Streaming) co_return gone();
@@ -228,6 +277,16 @@ Task<Result<std::shared_ptr<WebSocket>>> Answer::upgrade(const Request& request,
     if (!written) co_return written.error();
     websocket_ = std::make_shared<WebSocket>(input_, settings_.write_timeout_ms, message_max);
     co_return websocket_;
+}
+
+Task<Result<std::shared_ptr<RawConnection>>> Answer::switch_protocols(Headers headers) {
+    CLOISTER_CHECK(state_ == State::Open);
+    state_ = State::Streaming;
+    std::string bytes = fmt::format("HTTP/1.1 101 {}\r\n", reason_of(101));
+    for (const auto& [name, value] : headers) append_header(bytes, name, value);
+    const Result<void> written = co_await put(bytes + "\r\n");
+    if (!written) co_return written.error();
+    co_return std::make_shared<RawInput>(input_, settings_.write_timeout_ms);
 }
 
 void Answer::abort() {

@@ -3,19 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
-#include <boost/beast/http/buffer_body.hpp>
-#include <boost/beast/http/parser.hpp>
 #include <charconv>
+#include <optional>
 
 #include "base/limits.h"
+#include "http/answer_parser.h"
 #include "os/tcp.h"
 
 namespace cloister::http {
 namespace {
 
-namespace beast_http = boost::beast::http;
-using Failure = beast_http::error;
 using Sink = std::function<Result<void>(std::string_view)>;
 
 Error bad_url(std::string_view url) {
@@ -41,8 +38,11 @@ Result<std::string> head_of(const ClientRequest& request, std::string_view autho
         return make_error(ErrorKind::InvalidArgument,
                           "a request's target may hold no spaces: encode it");
     }
-    std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n",
-                                  request.method, request.target, authority);
+    std::string out =
+        fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method, request.target, authority);
+    const bool upgrades = std::ranges::any_of(
+        request.headers, [](const auto& header) { return header.first == "Upgrade"; });
+    if (!upgrades) out += "Connection: close\r\n";
     for (const auto& [name, value] : request.headers) {
         if (name.find_first_of("\r\n: ") != std::string::npos ||
             value.find_first_of("\r\n") != std::string::npos) {
@@ -75,10 +75,8 @@ Result<void> send_request(const os::Fd& socket, const ClientRequest& request,
 // Reads one answer from a socket, its body piece by piece.
 class Reading {
   public:
-    explicit Reading(const os::Fd& socket) : socket_(socket) {
-        parser_.body_limit(boost::none);
-        parser_.header_limit(limits::kHttpHeaderMax);
-        parser_.eager(true);
+    explicit Reading(const os::Fd& socket, std::string_view input = {}) : socket_(socket) {
+        parser_.feed(input);
     }
 
     Result<ClientResponse> header();
@@ -87,70 +85,38 @@ class Reading {
 
   private:
     Result<void> receive();
-    // Parses what is at hand, with `out` for the body; answers how much of it was filled.
-    Result<size_t> parse(std::string& out);
 
     const os::Fd& socket_;
-    beast_http::response_parser<beast_http::buffer_body> parser_;
-    std::string input_;
-    bool ended_ = false;
+    AnswerParser parser_;
 };
 
 Result<void> Reading::receive() {
     const std::string more = TRY(os::receive_some(socket_, limits::kStreamChunk, -1));
-    input_ += more;
-    ended_ = more.empty();
+    parser_.feed(more);
+    if (more.empty()) parser_.end_of_input();
     return {};
 }
 
-Result<size_t> Reading::parse(std::string& out) {
-    auto& body = parser_.get().body();
-    body.data = out.data();
-    body.size = out.size();
-    boost::beast::error_code failure;
-    if (!input_.empty()) input_.erase(0, parser_.put(boost::asio::buffer(input_), failure));
-    if (ended_ && (!failure || failure == Failure::need_more) && !parser_.is_done()) {
-        failure = {};
-        parser_.put_eof(failure);
-    }
-    if (failure == Failure::partial_message || failure == Failure::end_of_stream) {
-        return make_error(ErrorKind::Unavailable,
-                          "the service closed the connection in the middle of its answer");
-    }
-    if (failure && failure != Failure::need_more && failure != Failure::need_buffer) {
-        return make_error(ErrorKind::Unavailable,
-                          "what answers is no HTTP/1.1 server: " + failure.message());
-    }
-    return out.size() - body.size;
-}
-
 Result<ClientResponse> Reading::header() {
-    std::string no_body;
-    while (!parser_.is_header_done()) {
+    std::optional<AnswerHead> head = TRY(parser_.head());
+    while (!head) {
         TRY_OK(receive());
-        TRY(parse(no_body));
-        const bool informational = parser_.is_header_done() && parser_.get().result_int() < 200;
-        if (informational)
-            return make_error(ErrorKind::Unavailable, "an informational answer was not asked for");
+        head = TRY(parser_.head());
     }
+    if (head->status < 200)
+        return make_error(ErrorKind::Unavailable, "an informational answer was not asked for");
     ClientResponse response;
-    response.status = static_cast<int>(parser_.get().result_int());
-    for (const auto& field : parser_.get())
-        response.headers.emplace(lower(field.name_string()), field.value());
+    response.status = head->status;
+    for (const auto& [name, value] : head->headers) response.headers.emplace(lower(name), value);
     return response;
 }
 
 Result<std::string> Reading::piece() {
-    std::string out(limits::kStreamChunk, '\0');
-    while (!parser_.is_done()) {
-        const size_t got = TRY(parse(out));
-        if (got > 0) {
-            out.resize(got);
-            return out;
-        }
-        if (!parser_.is_done()) TRY_OK(receive());
+    for (;;) {
+        std::string out = TRY(parser_.body());
+        if (!out.empty() || parser_.done()) return out;
+        TRY_OK(receive());
     }
-    return std::string();
 }
 
 // A server may answer and close before it has read the whole request, so a failed send is only the
@@ -241,6 +207,28 @@ Result<ClientResponse> Client::stream(const ClientRequest& request, const Sink& 
                             return collect(response, reading, limits::kJsonBodyMax);
                         return pour(reading, sink);
                     });
+}
+
+Result<Upgraded> Client::upgrade(const ClientRequest& request, ClientResponse& refused) const {
+    const std::string head = TRY(head_of(request, authority()));
+    Upgraded out{.socket = TRY(connect(request)), .rest = {}};
+    TRY_OK(os::send_all(out.socket, head));
+    size_t end = std::string::npos;
+    while ((end = out.rest.find("\r\n\r\n")) == std::string::npos) {
+        const std::string more = TRY(os::receive_some(out.socket, limits::kStreamChunk, -1));
+        out.rest += more;
+        if (more.empty() || out.rest.size() > limits::kHttpHeaderMax + limits::kStreamChunk) {
+            return make_error(ErrorKind::Unavailable, "the service closed the connection");
+        }
+    }
+    if (out.rest.starts_with("HTTP/1.1 101 ")) {
+        out.rest.erase(0, end + 4);
+        return out;
+    }
+    Reading reading(out.socket, out.rest);
+    refused = TRY(reading.header());
+    TRY_OK(collect(refused, reading, limits::kJsonBodyMax));
+    return make_error(ErrorKind::FailedPrecondition, "the service did not open a WebSocket");
 }
 
 }  // namespace cloister::http

@@ -24,6 +24,12 @@ struct ClientRequest {
     int64_t connect_timeout_ms = 5'000;
 };
 
+// A connection that is no HTTP any more.
+struct Upgraded {
+    os::Fd socket;
+    std::string rest;  // what has come behind the answer
+};
+
 struct ClientResponse {
     int status = 0;
     std::map<std::string, std::string> headers;  // names in lower case
@@ -41,6 +47,9 @@ class Client {
     // call.
     Result<ClientResponse> stream(const ClientRequest& request,
                                   const std::function<Result<void>(std::string_view)>& sink) const;
+
+    // Asks for a WebSocket. The answer, if it is no 101, is in `refused`, with at most a JSON body.
+    Result<Upgraded> upgrade(const ClientRequest& request, ClientResponse& refused) const;
 
   private:
     Result<os::Fd> connect(const ClientRequest& request) const;

@@ -77,6 +77,7 @@ class Incoming final : public Request {
   private:
     std::optional<Refusal> parse_header();
     std::optional<Refusal> check_header();
+    Task<Result<std::string>> read_piece(size_t max_bytes);
     // Fills `out` from the bytes at hand and answers how much it took.
     size_t parse_body(std::span<char> out);
     Task<Result<void>> invite_body();
@@ -90,6 +91,7 @@ class Incoming final : public Request {
     std::string_view target_;
     std::optional<Refusal> refusal_;
     bool must_invite_ = false;
+    bool streamed_ = false;      // who reads piece by piece may go on after its answer has begun
     bool acknowledged_ = false;  // the head, while the body is on its way  // the client waits for
                                  // "100 Continue" before it sends the body
 };
@@ -148,7 +150,8 @@ std::optional<Refusal> Incoming::check_header() {
 
 void Incoming::skip_body() {
     std::array<char, 4096> unwanted;
-    while (!whole() && !refusal_ && !must_invite_ && parse_body(unwanted) > 0) continue;
+    const auto more = [this] { return !whole() && !refusal_ && !must_invite_ && !streamed_; };
+    while (more() && parse_body(unwanted) > 0) continue;
 }
 
 KeepAlive Incoming::keep_alive() const {
@@ -205,6 +208,11 @@ Task<Result<void>> Incoming::invite_body() {
 }
 
 Task<Result<std::string>> Incoming::read_some(size_t max_bytes) {
+    streamed_ = true;
+    return read_piece(max_bytes);
+}
+
+Task<Result<std::string>> Incoming::read_piece(size_t max_bytes) {
     if (refusal_) co_return make_error(refusal_->kind, refusal_->message);
     if (whole()) co_return std::string();
     auto invited = co_await invite_body();
@@ -232,7 +240,7 @@ Task<Result<std::string>> Incoming::read_body(size_t max_bytes) {
                    fmt::format("the request's body has more than {} bytes: send less", max_bytes));
     if (content_length().value_or(0) > max_bytes) co_return too_large;
     for (;;) {
-        auto piece = co_await read_some(limits::kStreamChunk);
+        auto piece = co_await read_piece(limits::kStreamChunk);
         if (!piece) co_return std::move(piece).error();
         if (piece->empty()) co_return body;
         body += *piece;

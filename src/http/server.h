@@ -53,6 +53,15 @@ class Request {
     virtual std::optional<uint64_t> content_length() const = 0;
 };
 
+// A connection that speaks no HTTP any more, after Response::switch_protocols.
+class RawConnection {
+  public:
+    virtual ~RawConnection() = default;
+    // Empty at the client's end.
+    virtual Task<Result<std::string>> read_some() = 0;
+    virtual Task<Result<void>> write(std::string bytes) = 0;
+};
+
 class Response {
   public:
     virtual ~Response() = default;
@@ -63,11 +72,17 @@ class Response {
                                      std::optional<uint64_t> length = std::nullopt) = 0;
     // Waits until the client's socket has taken it. Cancelled if the client is gone.
     virtual Task<Result<void>> write(std::string bytes) = 0;
+    // The same for bytes of a file, which do not pass through our memory where that can be.
+    virtual Task<Result<void>> write_file(const os::Fd& file, uint64_t offset,
+                                          uint64_t length) = 0;
     virtual Task<Result<void>> finish() = 0;
     // Goes on as a WebSocket, in place of an answer; finish() closes it. InvalidArgument, and
     // nothing is sent, if `request` does not ask for one in the way of RFC 6455.
     virtual Task<Result<std::shared_ptr<WebSocket>>> upgrade(const Request& request,
                                                              size_t message_max) = 0;
+    // Goes on as another protocol: 101 with these headers, in place of an answer. It ends with
+    // abort().
+    virtual Task<Result<std::shared_ptr<RawConnection>>> switch_protocols(Headers headers) = 0;
     // Closes the connection without finishing the body, so that the client sees the break.
     virtual void abort() = 0;
     virtual bool started() const = 0;

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "base/ids.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 
@@ -14,7 +15,6 @@ namespace cloister::http {
 namespace {
 
 constexpr size_t kControlMax = 125;  // payload of a control frame
-constexpr size_t kMask = 4;
 // A buffer whose used part is larger is moved together.
 constexpr size_t kUsedMax = 64 * limits::kKiB;
 
@@ -92,13 +92,16 @@ WebSocketDecoder::Checked<std::optional<WebSocketDecoder::Frame>> WebSocketDecod
     const auto first = static_cast<uint8_t>(bytes[0]), second = static_cast<uint8_t>(bytes[1]);
     if ((first & 0x70) != 0) return violation("reserved bits are set: no extension was agreed on");
     if (!is_known(first & 0x0F)) return violation("a reserved opcode");
-    if ((second & 0x80) == 0) return violation("a frame of a client must be masked");
+    if (((second & 0x80) == 0) != (mask_ == 0)) {
+        return violation(mask_ > 0 ? "a frame of a client must be masked"
+                                   : "a frame of a server must not be masked");
+    }
     const uint8_t shortest = second & 0x7F;
     const size_t extended = shortest == 126 ? 2 : shortest == 127 ? 8 : 0;
     Frame frame{.last = (first & 0x80) != 0,
                 .kind = static_cast<WebSocketKind>(first & 0x0F),
                 .size = shortest,
-                .header = 2 + extended + kMask};
+                .header = 2 + extended + mask_};
     if (bytes.size() < 2 + extended) return std::nullopt;
     if (extended > 0) frame.size = big_endian(bytes.substr(2, extended));
     const uint64_t least = extended == 8 ? 65'536 : extended == 2 ? 126 : 0;
@@ -123,10 +126,10 @@ WebSocketDecoder::Checked<void> WebSocketDecoder::check(const Frame& frame) cons
 }
 
 std::string WebSocketDecoder::take_payload(const Frame& frame) {
-    const std::string_view mask = rest().substr(frame.header - kMask, kMask);
+    const std::string_view mask = rest().substr(frame.header - mask_, mask_);
     std::string payload(rest().substr(frame.header, frame.size));
-    for (size_t at = 0; at < payload.size(); ++at) {
-        payload[at] = static_cast<char>(payload[at] ^ mask[at % kMask]);
+    for (size_t at = 0; at < payload.size() && !mask.empty(); ++at) {
+        payload[at] = static_cast<char>(payload[at] ^ mask[at % mask.size()]);
     }
     begin_ += frame.header + frame.size;
     return payload;
@@ -146,20 +149,41 @@ WebSocketDecoder::Checked<std::optional<WebSocketMessage>> WebSocketDecoder::joi
     return whole;
 }
 
-std::string websocket_frame(WebSocketKind kind, std::string_view payload) {
+namespace {
+
+constexpr uint8_t kMasked = 0x80;
+
+std::string frame_head(WebSocketKind kind, size_t size, uint8_t masked) {
     std::string out;
-    out.reserve(10 + payload.size());
+    out.reserve(14 + size);
     out += static_cast<char>(0x80 | static_cast<uint8_t>(kind));
-    if (payload.size() < 126) {
-        out += static_cast<char>(payload.size());
-    } else if (payload.size() < 65'536) {
-        out += static_cast<char>(126);
-        append_big_endian(out, payload.size(), 2);
+    if (size < 126) {
+        out += static_cast<char>(masked | size);
+    } else if (size < 65'536) {
+        out += static_cast<char>(masked | 126);
+        append_big_endian(out, size, 2);
     } else {
-        out += static_cast<char>(127);
-        append_big_endian(out, payload.size(), 8);
+        out += static_cast<char>(masked | 127);
+        append_big_endian(out, size, 8);
     }
+    return out;
+}
+
+}  // namespace
+
+std::string websocket_frame(WebSocketKind kind, std::string_view payload) {
+    std::string out = frame_head(kind, payload.size(), 0);
     return out += payload;
+}
+
+std::string websocket_frame(WebSocketKind kind, std::string_view payload,
+                            const std::array<char, 4>& mask) {
+    std::string out = frame_head(kind, payload.size(), kMasked);
+    out.append(mask.data(), mask.size());
+    for (size_t at = 0; at < payload.size(); ++at) {
+        out += static_cast<char>(payload[at] ^ mask[at % mask.size()]);
+    }
+    return out;
 }
 
 std::string close_payload(uint16_t code, std::string_view reason) {
@@ -167,6 +191,14 @@ std::string close_payload(uint16_t code, std::string_view reason) {
     append_big_endian(out, code, 2);
     reason = reason.substr(0, kControlMax - 2);
     return out += reason.substr(0, reason.size() - incomplete_tail(reason));
+}
+
+std::string new_websocket_key() {
+    std::array<unsigned char, 16> nonce{};
+    random_bytes(nonce);
+    std::array<unsigned char, 4 * ((nonce.size() + 2) / 3) + 1> encoded{};
+    const int size = EVP_EncodeBlock(encoded.data(), nonce.data(), nonce.size());
+    return {encoded.begin(), encoded.begin() + size};
 }
 
 std::string websocket_accept(std::string_view key) {

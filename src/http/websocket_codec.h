@@ -1,4 +1,4 @@
-// The bytes of a WebSocket (RFC 6455), as a server reads and writes them, without any I/O.
+// The bytes of a WebSocket (RFC 6455), without any I/O.
 //
 //     WebSocketDecoder decoder(limits::kWebSocketMessageMax);
 //     decoder.feed(bytes);
@@ -13,6 +13,7 @@
 // are not spoken, so that every reserved bit is a violation.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <optional>
@@ -53,9 +54,13 @@ struct WebSocketViolation {
     std::string reason;
 };
 
+// Who sends: frames of a client are masked, those of a server are not.
+enum class WebSocketPeer { Client, Server };
+
 class WebSocketDecoder {
   public:
-    explicit WebSocketDecoder(size_t message_max) : message_max_(message_max) {}
+    explicit WebSocketDecoder(size_t message_max, WebSocketPeer peer = WebSocketPeer::Client)
+        : message_max_(message_max), mask_(peer == WebSocketPeer::Client ? 4 : 0) {}
 
     void feed(std::string_view bytes);
     // The next whole message, nothing if more bytes are needed. After a violation the stream is
@@ -67,7 +72,7 @@ class WebSocketDecoder {
         bool last = false;
         WebSocketKind kind = WebSocketKind::Text;
         uint64_t size = 0;
-        size_t header = 0;  // bytes of the header, its mask the last four
+        size_t header = 0;  // bytes of the header, its mask (if there is one) the last four
     };
     template <class T>
     using Checked = std::expected<T, WebSocketViolation>;
@@ -79,6 +84,7 @@ class WebSocketDecoder {
     Checked<std::optional<WebSocketMessage>> join(const Frame& frame, std::string payload);
 
     const size_t message_max_;
+    const size_t mask_;  // bytes of it
     std::string buffer_;
     size_t begin_ = 0;                         // of what has not been used
     std::optional<WebSocketMessage> partial_;  // its last fragment is still to come
@@ -86,8 +92,13 @@ class WebSocketDecoder {
 
 // A frame from a server: whole, without a mask.
 std::string websocket_frame(WebSocketKind kind, std::string_view payload);
+// A frame from a client, masked with `mask`.
+std::string websocket_frame(WebSocketKind kind, std::string_view payload,
+                            const std::array<char, 4>& mask);
 // The payload of a Close frame; the reason is cut to what fits.
 std::string close_payload(uint16_t code, std::string_view reason);
+// A new value of `Sec-WebSocket-Key`.
+std::string new_websocket_key();
 // The value of `Sec-WebSocket-Accept` for a client's `Sec-WebSocket-Key`.
 std::string websocket_accept(std::string_view key);
 // Whether it is base64 of 16 bytes, as the RFC asks.

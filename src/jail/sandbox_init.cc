@@ -65,7 +65,9 @@ void enter_groups(Steps& steps, const SandboxBirth& birth) {
     steps.must(::unshare(CLONE_NEWCGROUP));
 }
 
+// Anew: in a sandbox that is started again it may be whatever its root has put there.
 void write_file(const Steps& steps, const char* path, const char* text, int length) {
+    ::unlink(path);
     const auto file = static_cast<int>(
         steps.must(::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644)));
     steps.must(::write(file, text, static_cast<size_t>(length)));

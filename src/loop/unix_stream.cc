@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "loop/failure.h"
 #include "loop/loop.h"
+#include "os/socket.h"
 
 namespace cloister {
 namespace {
@@ -85,6 +86,14 @@ Task<Result<std::string>> UnixStream::read_some(size_t max_bytes) {
     if (failure) co_return loop_failure("reading from a unix socket", failure);
     bytes.resize(got);
     co_return bytes;
+}
+
+Task<Result<std::string>> UnixStream::read_some(size_t max_bytes,
+                                                std::vector<os::Fd>& descriptors) {
+    auto received = co_await receive(max_bytes);
+    if (!received) co_return std::move(received).error();
+    for (os::Fd& descriptor : received->fds) descriptors.push_back(std::move(descriptor));
+    co_return std::move(received->bytes);
 }
 
 Task<Result<os::Received>> UnixStream::receive(size_t max_bytes) {

@@ -8,7 +8,7 @@ Result<json::object> get_network_log(engine::Engine& engine, const engine::Princ
                                      const GetNetworkLogInput& input) {
     TRY_OK(check_id("sandbox", input.sandbox_id));
     if (!input.query.run.empty()) TRY_OK(check_id("run", input.query.run));
-    const auto found = TRY(engine.sandboxes().find_running(caller.project, input.sandbox_id));
+    const auto found = TRY(engine.sandboxes().find_live(caller.project, input.sandbox_id));
     return found->network()->log(input.query);
 }
 

@@ -10,6 +10,7 @@ Task<Result<engine::OneCall>> run_in_new_sandbox(engine::Engine& engine, engine:
                                                  RunInNewSandboxInput input) {
     Result<void> good = engine.check_open();
     if (good) good = check_run(input.spec);
+    if (good) good = check_language_in(input.sandbox, input.spec.language);
     if (good) good = check_narrowed(input.spec, input.sandbox);
     if (good) good = check_env("sandbox.env", input.sandbox.env);
     if (!good) co_return std::move(good).error();

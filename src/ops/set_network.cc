@@ -13,9 +13,9 @@ Task<Result<egress::PolicySpec>> set_network(engine::Engine& engine, engine::Pri
     if (!good) co_return std::move(good).error();
     const auto policy = check_policy(engine.platform(), "", input.policy);
     if (!policy) co_return policy.error();
-    const auto sandbox = engine.sandboxes().find_running(caller.project, input.sandbox_id);
-    if (!sandbox) co_return sandbox.error();
-    const Result<void> done = co_await engine.sandboxes().change_network(*sandbox, *policy);
+    const auto awake = co_await engine.sandboxes().awaken(caller.project, input.sandbox_id);
+    if (!awake) co_return awake.error();
+    const Result<void> done = co_await engine.sandboxes().change_network(awake->sandbox, *policy);
     if (!done) co_return done.error();
     co_return *policy;
 }

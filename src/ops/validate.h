@@ -26,6 +26,8 @@ std::string absolute(std::string_view path);
 // An agent's error about a file, with the path as the field at fault where another path would help.
 Error of_path(Error error);
 Result<void> check_run(const engine::RunSpec& spec);
+// The template of the sandbox must have the language; an empty one is that of a context.
+Result<void> check_language_in(const engine::SandboxSpec& sandbox, std::string_view language);
 // In canonical form. The error names the field (with `prefix` in front) and the entry.
 Result<egress::PolicySpec> check_policy(const std::shared_ptr<const egress::Platform>& platform,
                                         std::string_view prefix, const egress::PolicySpec& policy);

@@ -97,6 +97,22 @@ Result<void> send_all(const Fd& socket, std::string_view bytes) {
     return {};
 }
 
+Result<size_t> send_now(const Fd& socket, std::string_view bytes) {
+    const ssize_t put = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (put >= 0) return static_cast<size_t>(put);
+    if (errno == EAGAIN || errno == EINTR) return size_t{0};
+    return make_error(ErrorKind::Unavailable, "the connection broke");
+}
+
+Result<std::optional<std::string>> receive_now(const Fd& socket, size_t max_bytes) {
+    std::string bytes(max_bytes, '\0');
+    const ssize_t got = ::recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::optional<std::string>();
+    if (got < 0) return make_error(ErrorKind::Unavailable, "the connection broke");
+    bytes.resize(static_cast<size_t>(got));
+    return std::optional<std::string>(std::move(bytes));
+}
+
 void shutdown_write(const Fd& socket) {
     (void)::shutdown(socket.get(), SHUT_WR);  // the other end may be gone
 }

@@ -19,7 +19,13 @@ SandboxRow sandbox_in(const Rows& rows) {
             .created_ms = rows.integer(9),
             .env = rows.text(10),
             .one_run = rows.integer(11),
-            .network = rows.text(12)};
+            .on_idle = rows.text(12),
+            .on_deadline = rows.text(13),
+            .deadline_ms = rows.integer(14),
+            .paused_ms = rows.integer(15),
+            .lost = rows.text(16),
+            .ended = rows.text(17),
+            .network = rows.text(18)};
 }
 
 class SqliteStore final : public Store {
@@ -79,11 +85,11 @@ class SqliteStore final : public Store {
     Result<void> add_sandbox(const SandboxRow& row) override {
         return db_.run(
             "INSERT INTO sandboxes (project, id, template, state, cpu, memory_mb, disk_mb, "
-            "idle_timeout_seconds, metadata, created_ms, env, one_run, network) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "idle_timeout_seconds, metadata, created_ms, env, one_run, on_idle, on_deadline, "
+            "deadline_ms, network) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             row.project, row.id, row.template_name, row.state, row.cpu, row.memory_mb, row.disk_mb,
             row.idle_timeout_seconds, row.metadata, row.created_ms, row.env, row.one_run,
-            row.network);
+            row.on_idle, row.on_deadline, row.deadline_ms, row.network);
     }
 
     Result<void> set_sandbox_state(std::string_view project, std::string_view id,
@@ -93,6 +99,22 @@ class SqliteStore final : public Store {
             "env = CASE WHEN ?1 = 'dead' THEN '{}' ELSE env END WHERE project = ?3 AND id = ?4",
             state, now_ms, project, id);
     }
+
+    Result<void> set_sandbox_life(const SandboxRow& row) override {
+        return db_.run(
+            "UPDATE sandboxes SET idle_timeout_seconds = ?, on_idle = ?, on_deadline = ?, "
+            "deadline_ms = ?, paused_ms = ?, lost = ? WHERE project = ? AND id = ?",
+            row.idle_timeout_seconds, row.on_idle, row.on_deadline, row.deadline_ms, row.paused_ms,
+            row.lost, row.project, row.id);
+    }
+
+    Result<void> end_sandbox(std::string_view project, std::string_view id, std::string_view why,
+                             int64_t now_ms) override {
+        return db_.run(
+            "UPDATE sandboxes SET state = 'dead', died_ms = ?, env = '{}', ended = ? "
+            "WHERE project = ? AND id = ?",
+            now_ms, why, project, id);
+}
 
     Result<void> set_sandbox_network(std::string_view project, std::string_view id,
                                      std::string_view policy) override {
@@ -104,8 +126,8 @@ class SqliteStore final : public Store {
                                                    std::string_view id) override {
         Rows rows = TRY(db_.query(
             "SELECT project, id, template, state, cpu, memory_mb, disk_mb, idle_timeout_seconds, "
-            "metadata, created_ms, env, one_run, network FROM sandboxes WHERE project = ? AND id = "
-            "?",
+            "metadata, created_ms, env, one_run, on_idle, on_deadline, deadline_ms, paused_ms, "
+            "lost, ended, network FROM sandboxes WHERE project = ? AND id = ?",
             project, id));
         if (!TRY(rows.next())) return std::optional<SandboxRow>();
         return std::optional<SandboxRow>(sandbox_in(rows));
@@ -120,7 +142,8 @@ class SqliteStore final : public Store {
     Result<std::vector<SandboxRow>> running_sandboxes() override {
         Rows rows = TRY(db_.query(
             "SELECT project, id, template, state, cpu, memory_mb, disk_mb, idle_timeout_seconds, "
-            "metadata, created_ms, env, one_run, network FROM sandboxes WHERE state = 'running' "
+            "metadata, created_ms, env, one_run, on_idle, on_deadline, deadline_ms, paused_ms, "
+            "lost, ended, network FROM sandboxes WHERE state = 'running' "
             "ORDER BY rowid"));
         std::vector<SandboxRow> out;
         while (TRY(rows.next())) out.push_back(sandbox_in(rows));

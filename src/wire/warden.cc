@@ -93,6 +93,8 @@ bool valid(const Request& request) {
             } else if constexpr (std::is_same_v<Body, NarrowRequest> ||
                                  std::is_same_v<Body, NetworkRequest>) {
                 return valid(body);
+            } else if constexpr (std::is_same_v<Body, FreezeRequest>) {
+                return is_id(body.sandbox.view()) && body.frozen <= 1;
             } else if constexpr (requires { body.sandbox; }) {
                 return is_id(body.sandbox.view());
             } else {

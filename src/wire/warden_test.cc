@@ -40,6 +40,15 @@ TEST(Warden, RefusesIdsAndSizesOutOfTheirRange) {
     EXPECT_FALSE(decode_request(encode(Request(DestroyRequest{.tag = 1}))));
 }
 
+TEST(Warden, RefusesToFreezeWhatIsNeitherYesNorNo) {
+    const Id id = Id::from(new_id()).value();
+    for (const uint32_t frozen : {0u, 1u, 2u}) {
+        const Request request = FreezeRequest{.tag = 1, .sandbox = id, .frozen = frozen};
+        EXPECT_EQ(decode_request(encode(request)).has_value(), frozen <= 1);
+    }
+    EXPECT_FALSE(decode_request(encode(Request(ReviveRequest{.tag = 1}))));
+}
+
 TEST(Warden, AWayOutIsOfAKnownKind) {
     NetworkRequest request{
         .tag = 9, .sandbox = Id::from(new_id()).value(), .kind = PathKind::TcpUdp};

@@ -33,15 +33,21 @@ def check_operations(tree: Tree) -> Iterator[Finding]:
 
 # Liveness is the process itself, so there is nothing to operate on.
 OPERATIONS_WITHOUT_FILE = {"healthz", "readyz"}
+# One operation whatever the method: connect_port.
+OPERATIONS_WITHOUT_FILE |= {"put_to_port", "post_to_port", "delete_from_port", "patch_to_port", "ask_port"}
 # Operations whose file has another name than the contract's operation.
 OPERATION_FILES = {
+    "connect_port": "get_from_port",
+    "open_stdin": "attach_process",
     "run_code": "create_run",
     "run_in_new_sandbox": "create_run_in_new_sandbox",
+    "start_process": "create_process",
     "status": "get_status",
+    "stream_process": "stream_process_events",
     "stream_run": "stream_run_events",
 }
 # Headers of src/ops that are shared by operations.
-OPS_HELPERS = {"validate"}
+OPS_HELPERS = {"file_access", "validate"}
 
 
 def check_routes(tree: Tree) -> Iterator[Finding]:

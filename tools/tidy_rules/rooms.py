@@ -37,6 +37,7 @@ LIBRARIES: list[tuple[str, set[str]]] = [
     (r"<boost/asio", {"loop", "http"}),
     (r"<boost/beast", {"http"}),
     (r"<sqlite3", {"store"}),
+    (r"<zlib", {"http"}),
     (r"<seccomp", {"jail"}),
     (r"<CLI/", {"programs/cli", "programs/egressd", "programs/server", "programs/warden"}),
     (r"<toml\+\+", {"programs/cli"}),

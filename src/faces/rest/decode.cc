@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/time.h"
 #include "egress/policy_json.h"
 #include "engine/tier.h"
 #include "wire/base64.h"
@@ -14,6 +15,7 @@ namespace cloister::rest {
 namespace {
 
 constexpr size_t kWordMax = 64;
+constexpr size_t kKeyMax = 255;  // of an idempotency key
 
 int64_t in_mb(uint64_t bytes) {
     return static_cast<int64_t>(bytes / limits::kMiB);
@@ -29,6 +31,36 @@ void read_tier(FieldReader& in) {
                                       "built in (GET /v1/capabilities says more)",
                                       *tier)
                         : "`tier` must be `namespace`, `gvisor` or `microvm`");
+}
+
+std::optional<engine::AtEnd> read_at_end(FieldReader& in, std::string_view name) {
+    const auto word = in.optional_string(name, kWordMax);
+    if (!word) return std::nullopt;
+    const auto known = engine::at_end_from(*word);
+    if (!known) in.fail(name, fmt::format("`{}` must be `pause` or `kill`", name));
+    return known;
+}
+
+// A number, or null, which says something of its own.
+std::optional<std::optional<int64_t>> read_nullable(FieldReader& in, const json::object& object,
+                                                    std::string_view name, int64_t low,
+                                                    int64_t high) {
+    const auto number = in.optional_int(name, low, high);
+    if (number) return number;
+    const json::value* value = object.if_contains(name);
+    if (value == nullptr || !value->is_null()) return std::nullopt;
+    return std::optional<int64_t>();
+}
+
+ops::LifeChange read_life(FieldReader& in, const json::object& object) {
+    constexpr int64_t kLongest = limits::kSandboxIdleMaxMs / 1000;
+    ops::LifeChange change;
+    change.idle_seconds = read_nullable(in, object, "idle_timeout_seconds",
+                                        limits::kSandboxIdleMinMs / 1000, kLongest);
+    change.on_idle = read_at_end(in, "on_idle");
+    change.deadline_seconds = read_nullable(in, object, "deadline_seconds", 0, kLongest);
+    change.on_deadline = read_at_end(in, "on_deadline");
+    return change;
 }
 
 Result<std::optional<egress::PolicySpec>> read_network(FieldReader& in, const std::string& prefix) {
@@ -56,10 +88,7 @@ Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string
     spec.metadata =
         in.optional_string_map("metadata", limits::kMetadataEntriesMax, limits::kMetadataBytesMax)
             .value_or(StringMap());
-    spec.idle_timeout_seconds =
-        in.optional_int("idle_timeout_seconds", limits::kSandboxIdleMinMs / 1000,
-                        limits::kSandboxIdleMaxMs / 1000)
-            .value_or(spec.idle_timeout_seconds);
+    ops::apply(read_life(in, object), unix_ms(), spec.lifespan);
     spec.network = TRY(read_network(in, prefix)).value_or(egress::PolicySpec{});
     TRY_OK(in.finish());
     return spec;
@@ -183,6 +212,24 @@ Result<engine::SandboxSpec> decode_sandbox(std::string_view body) {
     return read_sandbox(object, "");
 }
 
+Result<ops::LifeChange> decode_life_change(std::string_view body) {
+    const json::object object = TRY(parse_optional(body));
+    FieldReader in(object, "");
+    const ops::LifeChange change = read_life(in, object);
+    TRY_OK(in.finish());
+    return change;
+}
+
+Result<engine::WhenBusy> decode_pause(std::string_view body) {
+    const json::object object = TRY(parse_optional(body));
+    FieldReader in(object, "");
+    const std::string word = in.optional_string("when_busy", kWordMax).value_or("refuse");
+    if (word != "refuse" && word != "wait")
+        in.fail("when_busy", "`when_busy` must be `refuse` or `wait`");
+    TRY_OK(in.finish());
+    return word == "wait" ? engine::WhenBusy::Wait : engine::WhenBusy::Refuse;
+}
+
 Result<engine::ContextSpec> decode_context(std::string_view body) {
     const json::object object = TRY(parse_optional(body));
     FieldReader in(object, "");
@@ -205,6 +252,7 @@ Result<RunBody> decode_run(std::string_view body) {
     FieldReader in(object, "");
     RunBody out = TRY(read_run(in));
     out.spec.context_id = in.optional_string("context_id", kWordMax).value_or("");
+    out.spec.idempotency_key = in.optional_string("idempotency_key", kKeyMax).value_or("");
     TRY_OK(in.finish());
     return out;
 }
@@ -225,6 +273,115 @@ Result<std::string> decode_key_name(std::string_view body) {
     std::string name = in.optional_string("name", limits::kKeyNameMax).value_or("");
     TRY_OK(in.finish());
     return name;
+}
+
+namespace {
+
+// Either words, or text for a shell.
+void read_program(FieldReader& in, engine::ProcessSpec& spec) {
+    auto words = in.optional_strings("argv", limits::kArgvMax, limits::kEnvBytesMax);
+    auto command = in.optional_string("command", limits::kEnvBytesMax);
+    if (words.has_value() == command.has_value()) {
+        return in.fail("argv", "give either `argv` (words) or `command` (text for a shell)");
+    }
+    if (command) {
+        spec.argv = {"/bin/bash", "-c", std::move(*command)};
+        return;
+    }
+    spec.argv = std::move(*words);
+    if (spec.argv.empty() || spec.argv[0].empty()) in.fail("argv", "`argv` must name a program");
+}
+
+void read_process_stdin(FieldReader& in, engine::ProcessSpec& spec) {
+    auto text = in.optional_string("stdin", limits::kStdinCallMax);
+    spec.stdin_path = in.optional_string("stdin_path", limits::kPathMax);
+    const bool open = in.optional_bool("stdin_open").value_or(false);
+    if (int{text.has_value()} + int{spec.stdin_path.has_value()} + int{open} > 1) {
+        return in.fail("stdin", "give only one of `stdin`, `stdin_path` and `stdin_open`");
+    }
+    if (open) spec.stdin_mode = engine::StdinMode::Calls;
+    if (!text) return;
+    spec.stdin_mode = engine::StdinMode::Text;
+    spec.stdin_text = std::move(*text);
+}
+
+void read_terminal(FieldReader& in, engine::ProcessSpec& spec) {
+    const json::object* pty = in.optional_object("pty");
+    if (pty == nullptr) return;
+    const auto size = decode_size(*pty, "pty.");
+    if (!size) return in.fail("pty", size.error().message);
+    if (spec.stdin_mode != engine::StdinMode::None || spec.stdin_path) {
+        return in.fail("pty",
+                       "a terminal is its process's stdin: leave `stdin`, `stdin_path` and "
+                       "`stdin_open` out");
+    }
+    spec.terminal = *size;
+}
+
+OnDisconnect read_kill_on_disconnect(FieldReader& in) {
+    const std::string word = in.optional_string("on_disconnect", kWordMax).value_or("continue");
+    if (word == "kill") return OnDisconnect::Interrupt;
+    if (word != "continue")
+        in.fail("on_disconnect", "`on_disconnect` must be `continue` or `kill`");
+    return OnDisconnect::Continue;
+}
+
+}  // namespace
+
+Result<ProcessBody> decode_process(std::string_view body) {
+    const json::object object = TRY(parse_object(body));
+    FieldReader in(object, "");
+    ProcessBody out;
+    read_program(in, out.spec);
+    out.spec.env = in.optional_string_map("env", limits::kEnvEntriesMax, limits::kEnvBytesMax)
+                       .value_or(StringMap());
+    out.spec.cwd = in.optional_string("cwd", limits::kPathMax);
+    out.spec.user = in.optional_string("user", kWordMax).value_or("user");
+    out.spec.tag = in.optional_string("tag", limits::kProcessTagMax).value_or("");
+    out.spec.timeout_ms =
+        in.optional_int("timeout_ms", limits::kRunTimeoutMinMs, limits::kRunTimeoutMaxMs)
+            .value_or(0);
+    read_process_stdin(in, out.spec);
+    read_terminal(in, out.spec);
+    out.wait = in.optional_bool("wait").value_or(false) ? Wait::Yes : Wait::No;
+    out.on_disconnect = read_kill_on_disconnect(in);
+    const auto inlined =
+        in.optional_int("inline_bytes", static_cast<int64_t>(limits::kInlineOutputLeast),
+                        static_cast<int64_t>(limits::kInlineOutputLargest));
+    if (inlined) out.inline_max = static_cast<size_t>(*inlined);
+    TRY_OK(in.finish());
+    return out;
+}
+
+Result<std::string> decode_signal(std::string_view body) {
+    const json::object object = TRY(parse_object(body));
+    FieldReader in(object, "");
+    std::string name = in.required_string("signal", kWordMax);
+    TRY_OK(in.finish());
+    return name.starts_with("SIG") ? name.substr(3) : name;
+}
+
+Result<engine::TerminalSize> decode_size(const json::object& object, std::string prefix) {
+    FieldReader in(object, std::move(prefix));
+    engine::TerminalSize size;
+    size.cols = in.optional_int("cols", 1, limits::kTerminalSizeMax).value_or(size.cols);
+    size.rows = in.optional_int("rows", 1, limits::kTerminalSizeMax).value_or(size.rows);
+    TRY_OK(in.finish());
+    return size;
+}
+
+Result<engine::TerminalSize> decode_size(std::string_view body) {
+    const json::object object = TRY(parse_object(body));
+    return decode_size(object, "");
+}
+
+Result<uint16_t> decode_port(std::string_view body) {
+    const json::object object = TRY(parse_object(body));
+    FieldReader in(object, "");
+    const auto port = in.optional_int("port", 1, 65535);
+    if (!port && in.ok()) in.fail("port", "`port` is required: a number from 1 to 65535");
+    TRY_OK(in.finish());
+    return static_cast<uint16_t>(*port);
 }
 
 }  // namespace cloister::rest

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "faces/rest/error_table.h"
+#include "faces/rest/handlers.h"
 
 namespace cloister::rest {
 namespace {
@@ -53,8 +54,12 @@ void log_request(const Call& call, int status, int64_t began) {
 
 }  // namespace
 
-RestFace::RestFace(std::shared_ptr<engine::Engine> engine, std::vector<std::string> names)
-    : engine_(std::move(engine)), gate_(std::move(names)), last_request_(steady_ms()) {}
+RestFace::RestFace(std::shared_ptr<engine::Engine> engine, std::vector<std::string> names,
+                   std::string domain)
+    : engine_(std::move(engine)),
+      gate_(std::move(names)),
+      domain_(std::move(domain)),
+      last_request_(steady_ms()) {}
 
 http::Handler RestFace::handler() {
     return [self = shared_from_this()](http::Request& request, http::Response& response) {
@@ -76,7 +81,8 @@ Task<void> RestFace::handle(std::shared_ptr<RestFace> self, http::Request& reque
               .engine = self->engine_,
               .caller = {},
               .parameters = {},
-              .request_id = new_id()};
+              .request_id = new_id(),
+              .domain = self->domain_};
     Result<Answer> result = co_await self->dispatch(call);
     const int status = co_await self->answer(call, std::move(result));
     log_request(call, status, began);
@@ -85,6 +91,9 @@ Task<void> RestFace::handle(std::shared_ptr<RestFace> self, http::Request& reque
 }
 
 Task<Result<Answer>> RestFace::dispatch(Call& call) {
+    // A name of a server in a sandbox is that server's: which pages may call it is its affair.
+    const auto address = port_address_in(call.request.header("Host"), domain_);
+    if (address) co_return co_await dispatch_to_port(call, *address);
     const Result<void> welcome = gate_.check(call.request.headers());
     if (!welcome) co_return welcome.error();
     auto found = find_route(call.request.method(), call.request.path());
@@ -99,15 +108,25 @@ Task<Result<Answer>> RestFace::dispatch(Call& call) {
                         "with /v1 and do not end with a slash)",
                         call.request.path()));
     }
+    call.parameters = std::move(match->parameters);
     const Result<void> known = authenticate(call, match->route->key);
     if (!known) co_return known.error();
-    call.parameters = std::move(match->parameters);
     co_return co_await match->route->handler(call);
+}
+
+Task<Result<Answer>> RestFace::dispatch_to_port(Call& call, PortAddress address) const {
+    const Result<void> known = authenticate(call, Key::Wanted);
+    if (!known) co_return known.error();
+    co_return co_await pass_to_port(call, std::move(address), PortRoute::Host);
 }
 
 Result<void> RestFace::authenticate(Call& call, Key key) const {
     if (key == Key::NotNeeded) return {};
-    const std::string_view text = key_in(call.request.headers());
+    const auto signature = http::query_value(call.request.query(), "signature");
+    if (key == Key::OrSignature && signature) return check_signature(call, *signature);
+    const http::Headers& headers = call.request.headers();
+    const std::string_view text = key == Key::Wanted ? port_key_in(headers) : key_in(headers);
+    if (text.empty() && key == Key::Wanted) return {};
     if (text.empty()) {
         return make_error(ErrorKind::Unauthenticated,
                           "a key is needed: send `Authorization: Bearer e2b_…` (or `X-API-Key`)");
@@ -115,6 +134,22 @@ Result<void> RestFace::authenticate(Call& call, Key key) const {
     auto caller = engine_->keys().check(text);
     if (!caller) return std::move(caller).error();
     call.caller = std::move(*caller);
+    return {};
+}
+
+Result<void> RestFace::check_signature(Call& call, const std::string& signature) const {
+    const auto path = http::query_value(call.request.query(), "path").value_or("");
+    const auto access =
+        call.request.method() == "PUT" ? engine::FileAccess::Write : engine::FileAccess::Read;
+    auto grant =
+        engine_->url_signer().check(signature, call.parameters[0], path, access, unix_ms());
+    if (!grant) return std::move(grant).error();
+    if (!engine_->keys().is_valid(grant->caller)) {
+        return make_error(ErrorKind::PermissionDenied,
+                          "the key that signed this URL was revoked: ask for a new one");
+    }
+    call.caller = grant->caller;
+    call.grant = std::move(*grant);
     return {};
 }
 

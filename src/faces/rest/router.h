@@ -11,13 +11,15 @@
 
 namespace cloister::rest {
 
-enum class Key { Needed, NotNeeded };
+// Wanted: the handler may do without. OrSignature: a signed URL will do.
+enum class Key { Needed, Wanted, NotNeeded, OrSignature };
 
 struct Route {
     std::string_view operation;  // operationId of the contract
     std::string_view method;
     std::string_view
-        pattern;  // "/v1/runs/{run_id}": a part in braces matches one part that is not empty
+        pattern;  // "/v1/runs/{run_id}": a part in braces matches one part that is not empty,
+                  // "{path}" all that follows, also nothing
     Key key;
     Handler handler;
 };

@@ -11,6 +11,7 @@
 #include "faces/rest/encode.h"
 #include "faces/rest/event_stream.h"
 #include "faces/rest/handlers.h"
+#include "faces/rest/query.h"
 #include "ops/get_run.h"
 #include "ops/interrupt_run.h"
 #include "ops/read_artifact.h"
@@ -48,24 +49,6 @@ Task<Result<Answer>> answer_run(Call& call, const RunBody& body, std::shared_ptr
     co_return Answer::json(200, run_json(run->to_json(engine::Detail::Whole)));
 }
 
-// `after` of the query, or the header that a browser sends when it connects again.
-Result<uint64_t> after_of(const Call& call) {
-    std::optional<std::string> text = http::query_value(call.request.query(), "after");
-    if (!text) text = std::string(call.request.header("Last-Event-ID"));
-    if (text->empty() && call.request.query().find("after=") == std::string_view::npos) return 0;
-    const auto number = whole_number<uint64_t>(*text);
-    if (number) return *number;
-    return make_error(ErrorKind::InvalidArgument,
-                      "`after` in the query must be the number of an event: 0 or more");
-}
-
-Result<engine::StdinEnd> stdin_end_of(const Call& call) {
-    const std::string eof = http::query_value(call.request.query(), "eof").value_or("false");
-    if (eof == "true") return engine::StdinEnd::Yes;
-    if (eof == "false") return engine::StdinEnd::No;
-    return make_error(ErrorKind::InvalidArgument, "`eof` in the query must be true or false");
-}
-
 }  // namespace
 
 Task<Result<Answer>> create_run(Call& call) {
@@ -74,7 +57,7 @@ Task<Result<Answer>> create_run(Call& call) {
     Result<RunBody> body = decode_run(*text);
     if (!body) co_return std::move(body).error();
     ops::RunCodeInput input{.sandbox_id = call.parameters[0], .spec = std::move(body->spec)};
-    const auto run = ops::run_code(*call.engine, call.caller, std::move(input));
+    const auto run = co_await ops::run_code(*call.engine, call.caller, std::move(input));
     if (!run) co_return run.error();
     co_return co_await answer_run(call, *body, *run);
 }

@@ -1,6 +1,7 @@
 #include "programs/agent/agent.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -8,9 +9,11 @@
 #include <csignal>
 
 #include "base/limits.h"
+#include "base/process_limits.h"
 #include "base/time.h"
 #include "os/process.h"
 #include "programs/agent/answers.h"
+#include "wire/languages.h"
 
 namespace cloister::agent {
 namespace {
@@ -45,6 +48,10 @@ Error known_run(std::string_view id) {
                       fmt::format("the run {} has begun already: attach to it", id));
 }
 
+Error no_process(std::string_view id) {
+    return make_error(ErrorKind::NotFound, fmt::format("there is no process {} (any more)", id));
+}
+
 }  // namespace
 
 Agent::Agent(Birth birth, Settings settings)
@@ -52,14 +59,22 @@ Agent::Agent(Birth birth, Settings settings)
       settings_(std::move(settings)),
       requests_(limits::kAgentRequestMax),
       displays_(limits::kDisplayMax),
-      processes_(birth_),
+      user_processes_(birth_),
       zygote_(birth_),
       meter_(birth_),
       oom_(birth_, meter_),
-      files_(processes_),
+      files_(user_processes_, Identity::User, settings_.home),
+      root_files_(user_processes_, Identity::Root, settings_.home),
       view_(birth_),
-      root_door_(birth_, processes_, poller_, settings_.root_socket),
-      streams_(birth_.spool) {}
+      root_door_(birth_, user_processes_, poller_, settings_.root_socket),
+      streams_(birth_.spool),
+      processes_({.processes = user_processes_,
+                  .meter = meter_,
+                  .poller = poller_,
+                  .room = streams_.room()}),
+      ports_(poller_) {
+    streams_.more_to_drop = [this] { return processes_.drop_oldest(); };
+}
 
 Result<void> Agent::serve() {
     TRY_OK(open());
@@ -85,21 +100,24 @@ Result<void> Agent::open() {
 }
 
 void Agent::accept_clients() {
-    while (connections_.size() < limits::kAgentConnectionsMax) {
+    while (connections_.size() < limits::kAgentClientsMax) {
         os::Fd socket(
             ::accept4(birth_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!socket.open()) break;
         auto connection = std::make_unique<Connection>(std::move(socket), poller_, requests_);
         Connection& client = *connection;
-        client.on_frame = [this, &client](const HeldMessage& frame) {
-            on_first_frame(client, frame);
-        };
-        client.on_input_end = [&client] { client.finish(); };
+        client.on_free = [this, &client] { await_operation(client); };
+        await_operation(client);
         connections_.push_back(std::move(connection));
     }
     // The rest waits in the listener until there is room: see sweep().
-    const bool room = connections_.size() < limits::kAgentConnectionsMax;
+    const bool room = connections_.size() < limits::kAgentClientsMax;
     poller_.set_interest(birth_.listener, room ? os::Interest::Read : os::Interest::None);
+}
+
+void Agent::await_operation(Connection& client) {
+    client.on_frame = [this, &client](const HeldMessage& frame) { on_first_frame(client, frame); };
+    client.on_input_end = [&client] { client.finish(); };
 }
 
 void Agent::reap() {
@@ -107,7 +125,9 @@ void Agent::reap() {
     }
     while (const auto end = os::reap_one()) {
         files_.on_child_end(end->pid);
+        root_files_.on_child_end(end->pid);
         root_door_.on_child_end(*end);
+        processes_.on_child_end(*end);
         for (const auto& context : contexts_) {
             if (context->kernel->pid() == end->pid && !context->kernel->is_dead()) {
                 context->kernel->on_child_end(*end);
@@ -128,15 +148,17 @@ int Agent::wait_ms() const {
         if (!context->run) continue;
         if (const auto deadline = context->run->next_deadline()) consider(*deadline);
     }
+    if (const auto deadline = processes_.next_deadline()) consider(*deadline);
+    if (const auto deadline = ports_.next_deadline()) consider(*deadline);
     if (is_active()) consider(view_.due_ms());
     if (!next) return -1;
     return static_cast<int>(std::clamp<int64_t>(*next - steady_ms(), 0, 3'600'000));
 }
 
 bool Agent::is_active() const {
-    return root_door_.is_busy() || std::ranges::any_of(contexts_, [](const auto& context) {
-               return context->run != nullptr;
-           });
+    return root_door_.is_busy() || processes_.running() > 0 ||
+           std::ranges::any_of(contexts_,
+                               [](const auto& context) { return context->run != nullptr; });
 }
 
 void Agent::tick() {
@@ -153,6 +175,9 @@ void Agent::tick() {
         context->kernel->go_on();
     }
     streams_.tend();
+    processes_.tick(now);
+    processes_.tend();
+    ports_.tick(now);
     for (const auto& connection : connections_) connection->retry_if_starved();
 }
 
@@ -198,12 +223,15 @@ void Agent::handle(Connection& client, const PrepareContext& op) {
     if (!prepared) answer(client, prepared);
 }
 
+Result<Driver> Agent::driver_of(const std::string& language) const {
+    if (const auto kernelspec = find_kernelspec(language)) return jupyter_driver(*kernelspec);
+    const auto driver = settings_.drivers.find(language);
+    if (driver != settings_.drivers.end()) return driver->second;
+    return invalid_field("language", fmt::format("there is no interpreter for `{}`", language));
+}
+
 Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
-    const auto driver = settings_.drivers.find(op.language);
-    if (driver == settings_.drivers.end()) {
-        return invalid_field("language",
-                             fmt::format("there is no interpreter for `{}`", op.language));
-    }
+    const Driver driver = TRY(driver_of(op.language));
     if (Context* existing = find(op.context)) {
         if (existing->start_deadline_ms != 0) {
             await_start(*existing, client);
@@ -215,7 +243,7 @@ Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
         }
         existing->deleted = true;  // its last run still has to end
     }
-    return start_kernel(client, op, driver->second);
+    return start_kernel(client, op, driver);
 }
 
 Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
@@ -235,10 +263,10 @@ Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
     made.cwd = op.cwd;
     made.kernel =
         TRY(Kernel::start({.driver = driver,
-                           .env = environment(op),
+                           .env = environment(op.cwd, op.env),
                            .cwd = op.cwd,
                            .may_fork = driver.forkable && zygote_.suits(op.env)},
-                          {.processes = processes_, .zygote = zygote_}, poller_, displays_));
+                          {.processes = user_processes_, .zygote = zygote_}, poller_, displays_));
     made.kernel->on_started = [this, &made](const Result<void>& result) {
         on_started(made, result);
     };
@@ -267,12 +295,22 @@ void Agent::on_started(Context& context, const Result<void>& result) {
     client->answer(result ? ok_answer(started(*context.kernel)) : error_answer(result.error()));
 }
 
-StringMap Agent::environment(const PrepareContext& op) const {
+StringMap Agent::environment(const std::string& cwd, const StringMap& own) const {
     StringMap all(kUserEnvironment.begin(), kUserEnvironment.end());
     all["HOME"] = settings_.home;
-    all["PWD"] = op.cwd;
-    for (const auto& [name, value] : op.env) all[name] = value;
+    all["PWD"] = cwd;
+    for (const auto& [name, value] : own) all[name] = value;
     return all;
+}
+
+StringMap Agent::environment(const StartProcess& op) const {
+    StringMap own;
+    if (op.identity == Identity::Root) {
+        own = {{"HOME", "/root"}, {"USER", "root"}, {"LOGNAME", "root"}};
+    }
+    if (op.terminal) own["TERM"] = "xterm-256color";
+    for (const auto& [name, value] : op.env) own[name] = value;
+    return environment(op.cwd, own);
 }
 
 void Agent::handle(Connection& client, const DeleteContext& op) {
@@ -308,7 +346,10 @@ Result<void> Agent::run(Connection& client, const RunCode& op) {
 
 std::vector<pid_t> Agent::families_without(const Context& context) const {
     std::vector<pid_t> leaders;
-    if (files_.pid() > 0) leaders.push_back(files_.pid());
+    for (const FileHelper* helper : {&files_, &root_files_}) {
+        if (helper->pid() > 0) leaders.push_back(helper->pid());
+    }
+    for (const pid_t leader : processes_.leaders()) leaders.push_back(leader);
     for (const auto& other : contexts_) {
         if (other.get() != &context) leaders.push_back(other->kernel->pid());
     }
@@ -357,21 +398,85 @@ void Agent::handle(Connection& client, const GetState&) {
             fmt::format(R"({}{{"run":"{}","context":"{}","ended":{}}})", runs.empty() ? "" : ",",
                         stream->run(), stream->context(), stream->ended());
     }
-    client.answer(ok_answer(fmt::format(R"("contexts":[{}],"runs":[{}])", contexts, runs)));
+    client.answer(ok_answer(fmt::format(
+        R"("contexts":[{}],"runs":[{}],"published":[{}],"processes":{},"cpu_ms":{})", contexts,
+        runs, fmt::join(ports_.published(), ","), processes_.running(), meter_.cpu_ms_since({}))));
 }
 
-void Agent::handle(Connection& client, const FileRead& op) {
-    hand_over(client, op);
-}
-
-void Agent::handle(Connection& client, const FileWrite& op) {
-    hand_over(client, op);
-}
-
-void Agent::hand_over(Connection& client, const FileWork& work) {
+void Agent::handle(Connection& client, const FileOperation& op) {
+    const bool root = op.request.identity == Identity::Root;
+    if (root && birth_.record.root_allowed == 0) {
+        return answer(client, make_error(ErrorKind::PermissionDenied,
+                                         "this sandbox has no root: its template does not allow "
+                                         "it"));
+    }
     const os::Fd socket = client.hand_over();
     // If it fails the socket closes without an answer, which the protocol calls a lost operation.
-    (void)files_.start(work, socket);
+    (void)(root ? root_files_ : files_).start(FileWorkText{op.text}, socket);
+}
+
+// --- Processes and ports ---
+
+void Agent::handle(Connection& client, const StartProcess& op) {
+    if (op.identity == Identity::Root && birth_.record.root_allowed == 0) {
+        return answer(client, make_error(ErrorKind::PermissionDenied,
+                                         "this sandbox has no root: its template does not allow "
+                                         "it"));
+    }
+    const auto started = processes_.start(client, op, environment(op));
+    if (!started) answer(client, started);
+}
+
+void Agent::handle(Connection& client, const AttachProcess& op) {
+    Process* process = processes_.find(op.process);
+    if (process == nullptr) return answer(client, no_process(op.process));
+    process->attach(client, op);
+}
+
+void Agent::handle(Connection& client, const WriteStdin& op) {
+    Process* process = processes_.find(op.process);
+    if (process == nullptr) return answer(client, no_process(op.process));
+    const auto taken = process->take_stdin(client, op);
+    if (!taken) answer(client, taken);
+}
+
+void Agent::handle(Connection& client, const SignalProcess& op) {
+    Process* process = processes_.find(op.process);
+    if (process == nullptr) return answer(client, no_process(op.process));
+    answer(client, process->signal(op.number));
+}
+
+void Agent::handle(Connection& client, const ResizeProcess& op) {
+    Process* process = processes_.find(op.process);
+    if (process == nullptr) return answer(client, no_process(op.process));
+    answer(client, process->resize(op.size));
+}
+
+void Agent::handle(Connection& client, const ListProcesses&) {
+    client.answer(ok_answer(R"("processes":)" + processes_.list()));
+}
+
+void Agent::handle(Connection& client, const GetProcess& op) {
+    const Process* process = processes_.find(op.process);
+    if (process == nullptr) return answer(client, no_process(op.process));
+    client.answer(ok_answer(R"("process":)" + process->info()));
+}
+
+void Agent::handle(Connection& client, const RemoveProcess& op) {
+    answer(client, processes_.remove(op.process) ? Result<void>() : no_process(op.process));
+}
+
+void Agent::handle(Connection& client, const ConnectPort& op) {
+    const auto connecting = ports_.connect(client, op);
+    if (!connecting) answer(client, connecting);
+}
+
+void Agent::handle(Connection& client, const PublishPort& op) {
+    answer(client, ports_.publish(op));
+}
+
+void Agent::handle(Connection& client, const ListPorts&) {
+    client.answer(ok_answer(R"("ports":)" + ports_.list()));
 }
 
 }  // namespace cloister::agent

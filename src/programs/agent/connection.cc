@@ -1,6 +1,7 @@
 #include "programs/agent/connection.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include "base/limits.h"
 
@@ -62,9 +63,16 @@ void Connection::finish() {
     flush();
 }
 
+void Connection::set_free() {
+    if (done_ || input_ended_ || !on_free) return finish();
+    flush();
+    set_reading(Reading::On);
+    on_free();
+}
+
 void Connection::cut_off() {
     on_frame = nullptr;
-    on_input_end = on_gone = nullptr;
+    on_input_end = on_gone = on_free = nullptr;
     lose();
 }
 
@@ -77,6 +85,11 @@ os::Fd Connection::hand_over() {
 void Connection::set_reading(Reading reading) {
     reading_ = reading;
     update_interest();
+}
+
+void Connection::set_send_buffer(int bytes) const {
+    // Without it there is only more memory in use.
+    (void)::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
 void Connection::retry_if_starved() {

@@ -2,6 +2,7 @@
 // contract/agent-protocol.md until the sandbox ends.
 #include <malloc.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -18,6 +19,12 @@ Result<void> serve() {
     // Large buffers go back to the kernel as soon as they are free: the memory of this group is
     // small.
     ::mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    // Each process and each client of one needs some; what the agent starts gets fewer again.
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)::setrlimit(RLIMIT_NOFILE, &files);  // without it fewer fit
+    }
     os::ask_for_short_turns();
     agent::Birth birth = TRY(agent::take_birth());
     // A log that nobody reads must not stop the agent.

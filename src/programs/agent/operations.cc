@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <csignal>
+#include <utility>
+
 #include "base/ids.h"
 #include "base/limits.h"
+#include "base/process_limits.h"
 #include "programs/agent/json_slice.h"
 #include "wire/frame.h"
 
@@ -49,7 +54,7 @@ std::string optional_path(FieldReader& in, std::string_view name, const std::str
 PrepareContext prepare_context(FieldReader& in, const std::string& home) {
     PrepareContext op;
     op.context = id_field(in, "context");
-    op.language = in.required_string("language", 32);
+    op.language = in.required_string("language", limits::kLanguageMax);
     op.cwd = optional_path(in, "cwd", home, home);
     op.env = env_field(in);
     return op;
@@ -115,21 +120,124 @@ ReadOutput read_output(FieldReader& in) {
     return op;
 }
 
-FileRead file_read(FieldReader& in, const std::string& home) {
-    FileRead op;
-    op.path = checked_path(in, "path", in.required_string("path", limits::kPathMax), home);
-    op.offset = static_cast<uint64_t>(in.optional_int("offset", 0, INT64_MAX).value_or(0));
-    if (const auto length = in.optional_int("length", 0, INT64_MAX)) {
-        op.length = static_cast<uint64_t>(*length);
+// The words of `one` or `other`; whether it is the second.
+bool is_second(FieldReader& in, std::string_view name, std::string_view one,
+               std::string_view other) {
+    const std::string word = in.optional_string(name, 16).value_or(std::string(one));
+    if (word != one && word != other) {
+        in.fail(name, fmt::format("`{}` must be `{}` or `{}`", name, one, other));
+    }
+    return word == other;
+}
+
+TerminalSize terminal_size(FieldReader& in) {
+    const auto side = [&in](std::string_view name, uint16_t otherwise) {
+        return static_cast<uint16_t>(
+            in.optional_int(name, 1, limits::kTerminalSizeMax).value_or(otherwise));
+    };
+    return {.cols = side("cols", 80), .rows = side("rows", 24)};
+}
+
+StartProcess start_process(FieldReader& in, const std::string& home) {
+    StartProcess op;
+    op.process = id_field(in, "process");
+    op.argv = in.optional_strings("argv", limits::kArgvMax, limits::kEnvBytesMax)
+                  .value_or(std::vector<std::string>());
+    if (op.argv.empty() || op.argv[0].empty()) in.fail("argv", "`argv` must name a program");
+    for (const std::string& word : op.argv) {
+        if (word.find('\0') != std::string::npos) in.fail("argv", "`argv` must have no zero byte");
+    }
+    const bool root = is_second(in, "user", "user", "root");
+    op.identity = root ? Identity::Root : Identity::User;
+    op.env = env_field(in);
+    op.cwd = optional_path(in, "cwd", root ? "/root" : home, root ? "/root" : home);
+    op.stdin_mode = is_second(in, "stdin", "none", "stream") ? StdinMode::Stream : StdinMode::None;
+    op.stdin_path = optional_path(in, "stdin_path", op.cwd, {});
+    op.timeout_ms = in.optional_int("timeout_ms", 0, limits::kRunTimeoutMaxMs).value_or(0);
+    op.tag = in.optional_string("tag", limits::kProcessTagMax).value_or("");
+    if (in.optional_bool("pty").value_or(false)) op.terminal = terminal_size(in);
+    return op;
+}
+
+AttachProcess attach_process(FieldReader& in) {
+    AttachProcess op{.process = id_field(in, "process")};
+    op.after = static_cast<uint64_t>(in.optional_int("after", 0, INT64_MAX).value_or(0));
+    if (in.optional_bool("screen").value_or(false)) op.screen = AttachProcess::Screen::Yes;
+    return op;
+}
+
+WriteStdin write_stdin(FieldReader& in) {
+    WriteStdin op{.process = id_field(in, "process")};
+    if (in.optional_bool("close").value_or(false)) op.end = WriteStdin::End::Close;
+    return op;
+}
+
+constexpr auto kSignals = std::to_array<std::pair<std::string_view, int>>({
+    {"HUP", SIGHUP},
+    {"INT", SIGINT},
+    {"QUIT", SIGQUIT},
+    {"KILL", SIGKILL},
+    {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2},
+    {"TERM", SIGTERM},
+    {"CONT", SIGCONT},
+    {"STOP", SIGSTOP},
+    {"TSTP", SIGTSTP},
+    {"WINCH", SIGWINCH},
+});
+
+SignalProcess signal_process(FieldReader& in) {
+    SignalProcess op{.process = id_field(in, "process")};
+    const std::string name = in.required_string("signal", 16);
+    for (const auto& [word, number] : kSignals) {
+        if (word == name) op.number = number;
+    }
+    if (op.number == 0) {
+        in.fail("signal",
+                "`signal` must be HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP, TSTP "
+                "or WINCH");
     }
     return op;
 }
 
-FileWrite file_write(FieldReader& in, const std::string& home) {
-    FileWrite op;
-    op.path = checked_path(in, "path", in.required_string("path", limits::kPathMax), home);
-    op.mode = static_cast<mode_t>(in.optional_int("mode", 0, 0777).value_or(0644));
+ResizeProcess resize_process(FieldReader& in) {
+    ResizeProcess op{.process = id_field(in, "process")};
+    op.size = terminal_size(in);
     return op;
+}
+
+uint16_t port_field(FieldReader& in) {
+    const auto port = in.optional_int("port", 1, 65535);
+    if (!port && in.ok()) in.fail("port", "`port` must be a number from 1 to 65535");
+    return static_cast<uint16_t>(port.value_or(0));
+}
+
+ConnectPort connect_port(FieldReader& in) {
+    ConnectPort op{.port = port_field(in)};
+    if (in.optional_bool("authorised").value_or(false)) op.asks = ConnectPort::Asks::Authorised;
+    return op;
+}
+
+PublishPort publish_port(FieldReader& in) {
+    PublishPort op{.port = port_field(in)};
+    if (!in.optional_bool("published").value_or(true)) op.state = PublishPort::State::Closed;
+    return op;
+}
+
+std::optional<Operation> process_operation(const std::string& op, FieldReader& in,
+                                           const std::string& home) {
+    if (op == "process.start") return Operation(start_process(in, home));
+    if (op == "process.attach") return Operation(attach_process(in));
+    if (op == "process.stdin") return Operation(write_stdin(in));
+    if (op == "process.signal") return Operation(signal_process(in));
+    if (op == "process.resize") return Operation(resize_process(in));
+    if (op == "process.list") return Operation(ListProcesses{});
+    if (op == "process.get") return Operation(GetProcess{id_field(in, "process")});
+    if (op == "process.remove") return Operation(RemoveProcess{id_field(in, "process")});
+    if (op == "port.connect") return Operation(connect_port(in));
+    if (op == "port.publish") return Operation(publish_port(in));
+    if (op == "port.list") return Operation(ListPorts{});
+    return std::nullopt;
 }
 
 Result<Operation> by_name(FieldReader& in, const std::string& home) {
@@ -143,8 +251,8 @@ Result<Operation> by_name(FieldReader& in, const std::string& home) {
     if (op == "run.forget") return Operation(ForgetRun{id_field(in, "run")});
     if (op == "run.output") return Operation(read_output(in));
     if (op == "state") return Operation(GetState{});
-    if (op == "file.read") return Operation(file_read(in, home));
-    if (op == "file.write") return Operation(file_write(in, home));
+    if (op.starts_with("file.")) return Operation(FileOperation{file_request(in, op, home), {}});
+    if (auto found = process_operation(op, in, home)) return std::move(*found);
     return invalid_field("op", fmt::format("there is no operation `{}`", op));
 }
 
@@ -177,6 +285,12 @@ Result<Operation> decode_operation(const HeldMessage& frame, const std::string& 
     if (run == nullptr && !code.empty()) in.fail("code", "`code` belongs to `run` only");
     if (run != nullptr && !code.starts_with('"')) in.fail("code", "`code` must be a string");
     TRY_OK(in.finish());
+    if (auto* file = std::get_if<FileOperation>(&operation)) {
+        file->text = without_code(members);
+        if (file->text.size() > kFileRequestMax) {
+            return make_error(ErrorKind::TooLarge, "a request about files is at most 64 KiB");
+        }
+    }
     if (run != nullptr) {
         run->request = frame;
         run->code = code;

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "programs/agent/buffers.h"
-#include "programs/agent/file_ops.h"
+#include "programs/agent/file_request.h"
 #include "programs/agent/outcome.h"
+#include "programs/agent/terminal.h"
+#include "programs/agent/user_process.h"
 #include "wire/json.h"
 
 namespace cloister::agent {
@@ -77,8 +79,76 @@ struct ForgetRun {
 
 struct GetState {};
 
-using Operation = std::variant<Hello, PrepareContext, DeleteContext, RunCode, InterruptRun,
-                               AttachRun, ForgetRun, ReadOutput, GetState, FileRead, FileWrite>;
+// An operation on files, and its text, from which the child that does it decodes it again.
+struct FileOperation {
+    FileRequest request;
+    std::string text;
+};
+
+struct StartProcess {
+    std::string process;
+    Identity identity = Identity::User;
+    std::vector<std::string> argv;  // the first without a slash is looked for in PATH
+    StringMap env;
+    std::string cwd;  // absolute
+    StdinMode stdin_mode = StdinMode::None;
+    std::string stdin_path;  // absolute; not empty: stdin is that file
+    int64_t timeout_ms = 0;  // 0: none
+    std::optional<TerminalSize> terminal;
+    std::string tag;
+};
+
+struct AttachProcess {
+    std::string process;
+    uint64_t after = 0;  // bytes of output that the client has
+    // Yes: instead, what is needed to show the screen of its terminal again.
+    enum class Screen { No, Yes } screen = Screen::No;
+    enum class Buffer { Wide, Small } buffer = Buffer::Wide;
+};
+
+struct WriteStdin {
+    std::string process;
+    enum class End { KeepOpen, Close } end = End::KeepOpen;
+};
+
+struct SignalProcess {
+    std::string process;
+    int number = 0;
+};
+
+struct ResizeProcess {
+    std::string process;
+    TerminalSize size;
+};
+
+struct ListProcesses {};
+
+struct GetProcess {
+    std::string process;
+};
+
+struct RemoveProcess {
+    std::string process;
+};
+
+struct ConnectPort {
+    uint16_t port = 0;
+    // Only if the port is published.
+    enum class Asks { Anyone, Authorised } asks = Asks::Anyone;
+};
+
+struct PublishPort {
+    uint16_t port = 0;
+    enum class State { Published, Closed } state = State::Published;
+};
+
+struct ListPorts {};
+
+using Operation =
+    std::variant<Hello, PrepareContext, DeleteContext, RunCode, InterruptRun, AttachRun, ForgetRun,
+                 ReadOutput, GetState, FileOperation, StartProcess, AttachProcess, WriteStdin,
+                 SignalProcess, ResizeProcess, ListProcesses, GetProcess, RemoveProcess,
+                 ConnectPort, PublishPort, ListPorts>;
 
 // Decodes a connection's first frame (its kind byte, then its payload). Relative paths begin at
 // `home`. Errors name the field.

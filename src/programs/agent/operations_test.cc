@@ -51,11 +51,27 @@ TEST(Operations, HaveDefaults) {
 TEST(Operations, PathsBeginAtHome) {
     const auto read = decode(R"({"op":"file.read","path":"a/b","offset":3})");
     ASSERT_TRUE(read);
-    EXPECT_EQ(std::get<FileRead>(*read).path, "/home/user/a/b");
-    EXPECT_EQ(std::get<FileRead>(*read).offset, 3U);
+    EXPECT_EQ(std::get<FileOperation>(*read).request.path, "/home/user/a/b");
+    EXPECT_EQ(std::get<FileOperation>(*read).request.offset, 3U);
     const auto write = decode(R"({"op":"file.write","path":"/tmp/x"})");
     ASSERT_TRUE(write);
-    EXPECT_EQ(std::get<FileWrite>(*write).path, "/tmp/x");
+    EXPECT_EQ(std::get<FileOperation>(*write).request.path, "/tmp/x");
+    const auto move = decode(R"({"op":"file.move","path":"a","to":"b","overwrite":true})");
+    ASSERT_TRUE(move);
+    EXPECT_EQ(std::get<FileOperation>(*move).request.to, "/home/user/b");
+}
+
+TEST(Operations, FileWorkIsDecodedTwiceAlike) {
+    const auto first = decode(
+        R"({"op":"file.write","path":"x","user":"root","metadata":{"a":"1"},"durable":true})");
+    ASSERT_TRUE(first);
+    const auto& file = std::get<FileOperation>(*first);
+    const auto again = decode_file_request(file.text, "/home/user");
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->path, file.request.path);
+    EXPECT_EQ(again->identity, Identity::Root);
+    EXPECT_EQ(again->metadata, (StringMap{{"a", "1"}}));
+    EXPECT_TRUE(again->durable);
 }
 
 TEST(Operations, RunsAreNamedByTheirIds) {
@@ -78,6 +94,11 @@ TEST(Operations, NameTheFieldAtFault) {
     EXPECT_EQ(field_at_fault(R"({"op":"context.delete","context":"../../x"})"), "context");
     EXPECT_EQ(field_at_fault(R"({"op":"file.read","path":"a\u0000b"})"), "path");
     EXPECT_EQ(field_at_fault(R"({"op":"file.write","path":"a","mode":4095})"), "mode");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.stat","path":"a","user":"nobody"})"), "user");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.stat","path":"a","recursive":true})"), "recursive");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.move","path":"a","to":""})"), "to");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.write","path":"a","metadata":{"":"x"}})"), "metadata");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.dance","path":"a"})"), "op");
     EXPECT_EQ(field_at_fault(std::string(kRun) + R"(,"env":{"A=B":"1"}})"), "env");
     EXPECT_EQ(field_at_fault(std::string(kRun) + R"(,"stdin":"maybe"})"), "stdin");
     EXPECT_EQ(field_at_fault(std::string(kRun) + R"(,"timeout_ms":0})"), "timeout_ms");
@@ -87,6 +108,43 @@ TEST(Operations, NameTheFieldAtFault) {
     EXPECT_FALSE(decode("[1]"));
     EXPECT_FALSE(decode(R"({"op":"run","run":"aaaaaaaaaaaaaaaaaaaa",)"
                         R"("context":"bbbbbbbbbbbbbbbbbbbb","code":7})"));
+}
+
+TEST(Operations, AProcess) {
+    const std::string start = R"({"op":"process.start","process":"aaaaaaaaaaaaaaaaaaaa")";
+    const auto decoded =
+        decode(start + R"(,"argv":["ls"],"cwd":"sub","stdin_path":"in","timeout_ms":7,"tag":"t"})");
+    ASSERT_TRUE(decoded);
+    const auto& process = std::get<StartProcess>(*decoded);
+    EXPECT_EQ(process.cwd, "/home/user/sub");
+    EXPECT_EQ(process.stdin_path, "/home/user/sub/in");
+    EXPECT_EQ(process.timeout_ms, 7);
+    EXPECT_FALSE(process.terminal);
+    const auto root = decode(start + R"(,"argv":["sh"],"user":"root","pty":true,"cols":132})");
+    ASSERT_TRUE(root);
+    EXPECT_EQ(std::get<StartProcess>(*root).cwd, "/root");
+    EXPECT_EQ(std::get<StartProcess>(*root).terminal->cols, 132);
+    EXPECT_EQ(std::get<StartProcess>(*root).terminal->rows, 24);
+    EXPECT_EQ(field_at_fault(start + "}"), "argv");
+    EXPECT_EQ(field_at_fault(start + R"(,"argv":[""]})"), "argv");
+    EXPECT_EQ(field_at_fault(start + R"(,"argv":["a\u0000b"]})"), "argv");
+    EXPECT_EQ(field_at_fault(start + R"(,"argv":["a"],"user":"daemon"})"), "user");
+    EXPECT_EQ(field_at_fault(start + R"(,"argv":["a"],"pty":true,"rows":1001})"), "rows");
+}
+
+TEST(Operations, SignalsAndPorts) {
+    const std::string signal =
+        R"({"op":"process.signal","process":"aaaaaaaaaaaaaaaaaaaa","signal":)";
+    const auto term = decode(signal + R"("TERM"})");
+    ASSERT_TRUE(term);
+    EXPECT_EQ(std::get<SignalProcess>(*term).number, 15);
+    EXPECT_EQ(field_at_fault(signal + R"("15"})"), "signal");
+    const auto port = decode(R"({"op":"port.connect","port":8000})");
+    ASSERT_TRUE(port);
+    EXPECT_EQ(std::get<ConnectPort>(*port).asks, ConnectPort::Asks::Anyone);
+    EXPECT_EQ(field_at_fault(R"({"op":"port.connect","port":0})"), "port");
+    EXPECT_EQ(field_at_fault(R"({"op":"port.connect"})"), "port");
+    EXPECT_EQ(field_at_fault(R"({"op":"port.publish","port":65536})"), "port");
 }
 
 }  // namespace

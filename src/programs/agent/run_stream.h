@@ -69,7 +69,7 @@ class RunStream {
   private:
     void take(const HeldMessage& frame);
     void go_live();
-    void let_go();
+    Connection* let_go();
 
     SpoolRoom& room_;
     const std::string run_, context_;
@@ -95,6 +95,10 @@ class RunStreams {
     // Feeds all; and the oldest ended ones go if there are more than limits::kUnclaimedRunsMax.
     void tend();
     const std::list<std::unique_ptr<RunStream>>& all() const { return streams_; }
+    // What all spools of the sandbox share.
+    SpoolRoom& room() { return room_; }
+    // Asked for room when no run has any left to give; false if there is none.
+    std::function<bool()> more_to_drop;
 
   private:
     using Streams = std::list<std::unique_ptr<RunStream>>;

@@ -1,6 +1,7 @@
 #include "programs/agent/user_process.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,6 +23,7 @@ namespace {
 constexpr int kKillRounds = 8;
 // Where a child keeps the pipe for its failure: above all numbers that a program gets.
 constexpr int kReportFd = 64;
+constexpr rlim_t kFilesOfPrograms = 1024;
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
     std::vector<char*> pointers;
@@ -29,6 +31,14 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
     for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
     pointers.push_back(nullptr);
     return pointers;
+}
+
+// The agent has more of them than the sandbox's programs.
+void limit_files() {
+    rlimit now{};
+    ::getrlimit(RLIMIT_NOFILE, &now);
+    now.rlim_cur = std::min<rlim_t>(now.rlim_max, kFilesOfPrograms);
+    ::setrlimit(RLIMIT_NOFILE, &now);
 }
 
 void limit_cores() {
@@ -51,6 +61,41 @@ bool arrange_fds(const std::vector<const os::Fd*>& fds, int first_high, std::vec
         if (::dup2(high[i], static_cast<int>(i)) < 0) return false;
     }
     return true;
+}
+
+// What lies at the path may be anything: it is not waited for, and only a file is taken.
+const char* open_stdin(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    struct stat facts{};
+    if (fd < 0 || ::fstat(fd, &facts) != 0) return "opening the stdin";
+    if (!S_ISREG(facts.st_mode)) {
+        errno = S_ISDIR(facts.st_mode) ? EISDIR : EINVAL;
+        return "opening the stdin (it must be a file)";
+    }
+    ::fcntl(fd, F_SETFL, 0);
+    return ::dup2(fd, 0) == 0 ? nullptr : "arranging the stdin";
+}
+
+// As a shell would find it. Returns only with a failure, in errno.
+void execute_by_name(const Program& program, char* const* argv, char* const* env) {
+    if (program.argv[0].find('/') != std::string::npos) {
+        ::execve(argv[0], argv, env);
+        return;
+    }
+    std::string_view path = "/usr/local/bin:/usr/bin:/bin";
+    for (const std::string& entry : program.env) {
+        if (entry.starts_with("PATH=")) path = std::string_view(entry).substr(5);
+    }
+    int failure = ENOENT;
+    while (!path.empty()) {
+        const std::string_view directory = path.substr(0, path.find(':'));
+        path.remove_prefix(std::min(path.size(), directory.size() + 1));
+        const std::string full = std::string(directory) + "/" + program.argv[0];
+        ::execve(full.c_str(), argv, env);
+        if (errno == EACCES) failure = EACCES;
+        if (errno != EACCES && errno != ENOENT && errno != ENOTDIR) return;
+    }
+    errno = failure;
 }
 
 Result<pid_t> fork_child() {
@@ -87,6 +132,12 @@ void kill_family(pid_t leader) {
     ::kill(leader, SIGKILL);
 }
 
+void kill_session(pid_t session) {
+    kill_chosen([session](const os::ProcessTable& table, pid_t pid) {
+        return table.at(pid).session == session;
+    });
+}
+
 void kill_started_since(const os::BirthMark& mark, pid_t leader, const std::vector<pid_t>& others) {
     // All of the sandbox's processes descend from the agent, its first process: orphans become its
     // children.
@@ -121,6 +172,7 @@ const char* UserProcesses::become(Identity identity) const {
     }
     if (::setsid() < 0) return "starting a session";
     limit_cores();
+    limit_files();
     ::umask(022);
     errno = os::drop_capability_bounds(kept);
     if (errno != 0) return "dropping capabilities";
@@ -135,9 +187,19 @@ const char* UserProcesses::prepare(const Program& program, int report) const {
     if (::chdir(program.cwd.c_str()) != 0) return "entering the working directory";
     std::vector<int> high(program.fds.size());
     if (!arrange_fds(program.fds, report + 1, high)) return "arranging descriptors";
+    if (!program.stdin_path.empty()) {
+        if (const char* failed = open_stdin(program.stdin_path)) return failed;
+    }
+    if (program.terminal == Program::Terminal::Yes && ::ioctl(0, TIOCSCTTY, 0) != 0) {
+        return "taking the terminal";
+    }
     ::close_range(static_cast<unsigned>(program.fds.size()), static_cast<unsigned>(report) - 1, 0);
     ::close_range(static_cast<unsigned>(report) + 1, ~0U, 0);
     os::reset_signals();
+    return load_final_filter();
+}
+
+const char* UserProcesses::load_final_filter() const {
     const std::string& filter = birth_.final_filter;
     if (filter.empty()) return nullptr;
     errno = os::load_filter(filter.data(), filter.size());
@@ -150,7 +212,7 @@ void UserProcesses::execute(const Program& program, const os::Fd& failure) const
     if (const char* failed = prepare(program, report)) {
         ::dprintf(report, "%s: %s", failed, std::strerror(errno));
     } else {
-        ::execve(argv[0], argv.data(), env.data());
+        execute_by_name(program, argv.data(), env.data());
         ::dprintf(report, "executing %s: %s", argv[0], std::strerror(errno));
     }
     ::_exit(127);
@@ -164,18 +226,18 @@ Result<pid_t> UserProcesses::start(const Program& program, os::Fd& failure) cons
     return pid;
 }
 
-Result<pid_t> UserProcesses::start_worker(const os::Fd& kept,
+Result<pid_t> UserProcesses::start_worker(Identity identity, const os::Fd& kept,
                                           const std::function<void(os::Fd)>& work) const {
     constexpr int kKept = 3;
     const pid_t pid = TRY(fork_child());
     if (pid > 0) return pid;
-    if (become(Identity::User) != nullptr || ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
-        ::_exit(127);
+    if (become(identity) != nullptr || ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) ::_exit(127);
     if (::dup2(kept.get(), kKept) < 0) ::_exit(127);
     ::close_range(kKept + 1, ~0U, 0);
     os::reset_signals();
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGCHLD, SIG_IGN);  // children of a worker are reaped by the kernel
+    if (load_final_filter() != nullptr) ::_exit(127);
     work(os::Fd(kKept));
     ::_exit(0);
 }

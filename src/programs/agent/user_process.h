@@ -21,11 +21,15 @@ enum class Identity { User, Root };
 
 struct Program {
     Identity identity = Identity::User;
-    std::vector<std::string> argv;
-    std::vector<std::string> env;  // NAME=VALUE
+    std::vector<std::string> argv;  // a first word without a slash is looked for in PATH of env
+    std::vector<std::string> env;   // NAME=VALUE
     std::string cwd;
     // Becomes 0, 1, 2, 3 … of the program, in this order.
     std::vector<const os::Fd*> fds;
+    // Not empty: a regular file that becomes 0, opened with the rights of the program.
+    std::string stdin_path;
+    // Yes: 0 is a terminal, and becomes the controlling one of the session.
+    enum class Terminal { No, Yes } terminal = Terminal::No;
 };
 
 class UserProcesses {
@@ -36,13 +40,15 @@ class UserProcesses {
     // one sentence if it could not be executed, else it closes.
     Result<pid_t> start(const Program& program, os::Fd& failure) const;
 
-    // Forks a child of our own code that becomes `user` and runs `work` with a duplicate of
+    // Forks a child of our own code that becomes `identity` and runs `work` with a duplicate of
     // `kept` as its only descriptor. It is not the user's to look into.
-    Result<pid_t> start_worker(const os::Fd& kept, const std::function<void(os::Fd)>& work) const;
+    Result<pid_t> start_worker(Identity identity, const os::Fd& kept,
+                               const std::function<void(os::Fd)>& work) const;
 
   private:
     // Answers the name of the step that failed, or nullptr.
     const char* become(Identity identity) const;
+    const char* load_final_filter() const;
     const char* prepare(const Program& program, int report) const;
     [[noreturn]] void execute(const Program& program, const os::Fd& failure) const;
 
@@ -52,6 +58,8 @@ class UserProcesses {
 // SIGKILL for `leader`, its process group, and all that descend from it, also in other sessions. A
 // daemon that forked away has lost its ancestors, and lives on.
 void kill_family(pid_t leader);
+// SIGKILL for all processes of the session that `session` led, also when it has ended.
+void kill_session(pid_t session);
 // SIGKILL for whatever was started in the sandbox after `mark`, daemons that forked away included;
 // only `leader` itself, and the families of `others`, live on.
 void kill_started_since(const os::BirthMark& mark, pid_t leader, const std::vector<pid_t>& others);

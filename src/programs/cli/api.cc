@@ -111,12 +111,11 @@ Result<void> Api::remove(std::string_view target) const {
     return {};
 }
 
-Result<void> Api::upload(std::string_view target, Source source) const {
+Result<json::object> Api::upload(std::string_view target, Source source) const {
     http::ClientRequest out = request("PUT", target);
     out.headers.emplace_back("Content-Type", "application/octet-stream");
     out.body_source = std::move(source);
-    TRY(send(out));
-    return {};
+    return send(out);
 }
 
 Result<void> Api::download(std::string_view target, const Sink& sink) const {
@@ -140,6 +139,16 @@ Result<void> Api::post_for_events(std::string_view target, const json::object& b
     if (!response) return response.error();
     if (!succeeded(*response)) return error_in(*response);
     return {};
+}
+
+Result<http::WebSocketClient> Api::open_websocket(std::string_view target) const {
+    http::ClientResponse refused;
+    auto socket = http::WebSocketClient::open(client_, request("GET", target), refused);
+    if (!socket && refused.status != 0) return error_in(refused);
+    if (!socket && socket.error().kind == ErrorKind::Unavailable) {
+        return unreachable(socket.error());
+    }
+    return socket;
 }
 
 }  // namespace cloister::cli

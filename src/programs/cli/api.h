@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "http/client.h"
+#include "http/websocket_client.h"
 #include "programs/cli/settings.h"
 #include "wire/json.h"
 
@@ -29,11 +30,13 @@ class Api {
 
     using Source = std::function<Result<std::string>()>;         // the next piece, empty at the end
     using Sink = std::function<Result<void>(std::string_view)>;  // its error ends the call
-    Result<void> upload(std::string_view target, Source source) const;
+    Result<json::object> upload(std::string_view target, Source source) const;
     Result<void> download(std::string_view target, const Sink& sink) const;
     // Posts, and pours the event stream of the answer into `sink`.
     Result<void> post_for_events(std::string_view target, const json::object& body,
                                  const Sink& sink) const;
+
+    Result<http::WebSocketClient> open_websocket(std::string_view target) const;
 
   private:
     Api(http::Client client, ServiceAddress address)

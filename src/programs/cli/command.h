@@ -16,13 +16,23 @@ namespace cloister::cli {
 using Words = std::vector<std::string>;
 
 int run_command(const Words& words);
+int exec_command(const Words& words);
+int shell_command(const Words& words);
+int port_command(const Words& words);
 int serve_command(const Words& words);
 int status_command(const Words& words);
 int doctor_command(const Words& words);
 int stop_command(const Words& words);
+int cp_command(const Words& words);
+int ls_command(const Words& words);
 int df_command(const Words& words);
 int pool_command(const Words& words);
+int context_command(const Words& words);
 int key_command(const Words& words);
+int ps_command(const Words& words);
+int pause_command(const Words& words);
+int resume_command(const Words& words);
+int kill_command(const Words& words);
 int net_command(const Words& words);
 int version_command(const Words& words);
 

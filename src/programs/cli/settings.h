@@ -22,8 +22,9 @@ void add_service_options(CLI::App& app, Place& place);  // --url, --key
 
 // What cloister.toml may hold.
 struct FileSettings {
-    std::optional<std::string> listen, data, log_level, min_tier;
+    std::optional<std::string> listen, data, log_level, min_tier, domain;
     std::vector<std::string> require_limits;
+    std::optional<int64_t> warm_sandboxes, warm_memory_mb, max_life_seconds;
     // Of the network: what of the platform deny set is opened, and who is asked for names.
     std::vector<std::string> platform_allow, dns_servers;
     std::optional<std::string> ca_bundle, upstream_proxy;

@@ -186,6 +186,11 @@ Result<void> Supervisor::start_server() {
         program.argv.insert(program.argv.end(),
                             {"--idle-exit-ms", std::to_string(settings_.idle_exit_ms)});
     }
+    program.argv.insert(program.argv.end(), settings_.server_options.begin(),
+                        settings_.server_options.end());
+    if (!settings_.domain.empty()) {
+        program.argv.insert(program.argv.end(), {"--domain", settings_.domain});
+    }
     program.environment.push_back("CLOISTER_API_KEY=" + settings_.key);
     program.environment.push_back("CLOISTER_NETWORK=" + settings_.network);
     program.identity = settings_.server;

@@ -20,6 +20,7 @@ namespace cloister::cli {
 
 struct SupervisorSettings {
     std::string data, listen, runtime, log_level;
+    std::string domain;                       // empty: none
     std::string programs;                     // the directory of the programs
     std::string network;                      // settings of the network, as JSON
     std::string ca_bundle;                    // certificates for every sandbox, or empty
@@ -27,6 +28,7 @@ struct SupervisorSettings {
     std::string key;                          // API key that must work
     int64_t idle_exit_ms = 0;                 // 0: never
     std::vector<std::string> require_limits;  // that the host must be able to enforce
+    std::vector<std::string> server_options;  // of cloisterd, as they are
 };
 
 class Supervisor {

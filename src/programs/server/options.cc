@@ -50,11 +50,22 @@ Result<Options> parse_options(int argc, const char* const* argv) {
     app.add_option("--name", options.names,
                    "a host name under which the service is known (repeatable)");
     app.add_option("--log-level", level, "debug, info, warn or error")->capture_default_str();
+    app.add_option("--domain", options.domain,
+                   "PORT-ID.DOMAIN become names of the ports of sandboxes");
     app.add_option("--idle-exit-ms", options.idle_exit_ms, "exit after so long without use")
         ->check(CLI::PositiveNumber);
     app.add_option("--ready-fd", options.ready_fd,
                    "a descriptor to write `PORT\\n` to when it serves")
         ->check(CLI::NonNegativeNumber);
+    std::optional<int64_t> max_life_seconds;
+    uint64_t warm_memory_mb = 0;
+    app.add_option("--max-life-seconds", max_life_seconds, "no sandbox lives longer")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--warm-sandboxes", options.life.pool.target,
+                   "warm sandboxes of each shape that was asked for lately; 0: none")
+        ->check(CLI::Range(0, 16));
+    app.add_option("--warm-memory-mb", warm_memory_mb,
+                   "of all warm sandboxes together (default: a tenth of the host's)");
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
@@ -63,6 +74,8 @@ Result<Options> parse_options(int argc, const char* const* argv) {
     } catch (const CLI::ParseError& error) {
         return usage(error.what());
     }
+    if (max_life_seconds) options.life.max_life_ms = *max_life_seconds * 1000;
+    options.life.pool.memory_bytes = warm_memory_mb * limits::kMiB;
     const auto known = log_level_from(level);
     if (!known) return usage("--log-level must be debug, info, warn or error");
     options.log_level = *known;

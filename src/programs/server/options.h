@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "engine/egress_client.h"
+#include "engine/sandboxes.h"
 
 namespace cloister::server {
 
@@ -16,8 +17,10 @@ struct Options {
     std::string data;
     std::string listen = "127.0.0.1:8000";
     std::vector<std::string> names;  // host names under which the service is known
+    std::string domain;              // PORT-ID.domain: names of the ports of sandboxes
     LogLevel log_level = LogLevel::Info;
     std::optional<int64_t> idle_exit_ms;
+    engine::LifeConfig life;
     std::optional<int> ready_fd;
     std::optional<std::string> api_key;  // of CLOISTER_API_KEY
     engine::NetworkSettings network;     // of CLOISTER_NETWORK

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/host_facts.h"
+#include "os/page_out.h"
 #include "os/socket.h"
 #include "wire/layout.h"
 
@@ -35,6 +36,12 @@ CgroupMode wire_mode(os::CgroupMode mode) {
             break;
     }
     return CgroupMode::V2;
+}
+
+uint32_t pause_bits(const OpenHost& host) {
+    if (!host.freezes) return 0;
+    const auto freezes = static_cast<uint32_t>(Pause::Freezes);
+    return os::has_swap() ? freezes | static_cast<uint32_t>(Pause::Reclaims) : freezes;
 }
 
 }  // namespace
@@ -123,6 +130,12 @@ void Door::handle(uint64_t connection, const Request& request) {
                        usage->tag = asked.tag;
                        send(connection, *usage);
                    },
+                   [&](const FreezeRequest& wanted) {
+                       warden_.freeze(wanted, answer_to(connection, wanted.tag));
+                   },
+                   [&](const ReviveRequest& wanted) {
+                       warden_.revive(wanted.sandbox, answer_to(connection, wanted.tag));
+                   },
                    [&](const NarrowRequest& wanted) { narrow(connection, wanted); },
                    [&](const NetworkRequest& wanted) { network(connection, wanted); },
                    [&](const GrowPoolRequest& grow) {
@@ -163,9 +176,12 @@ HelloReply Door::hello(uint64_t tag) const {
         .landlock = os::landlock_abi(),
         .quick_moves = host_.quick_moves.open() ? 1u : 0u,
         .host_cpus = static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN)),
+        .pause = pause_bits(host_),
         .host_memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                        static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))};
-    if (const auto base = Id::from(host_.base_template)) reply.base_template = *base;
+    for (size_t i = 0; i < kBuiltInTemplates.size(); ++i) {
+        if (const auto revision = Id::from(host_.templates[i])) reply.templates[i] = *revision;
+    }
     if (const auto space = host_.host.pool.space()) {
         reply.pool_bytes = space->bytes;
         reply.pool_free = space->free;

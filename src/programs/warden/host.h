@@ -29,8 +29,10 @@ struct OpenHost {
     jail::NestTools tools;
     Journal journal;
     Recovered recovered;  // until the state machine takes it
-    std::string base_template;
+    // The revisions of the built-in templates; empty: not built here.
+    std::array<std::string, kBuiltInTemplates.size()> templates;
     uint32_t oom_kill = 0;  // OomKill
+    bool freezes = false;   // sandboxes can be paused
 };
 
 Result<OpenHost> open_host(const HostOptions& options);

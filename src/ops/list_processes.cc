@@ -1,0 +1,18 @@
+#include "ops/list_processes.h"
+
+#include <utility>
+
+#include "ops/validate.h"
+
+namespace cloister::ops {
+
+Task<Result<json::array>> list_processes(engine::Engine& engine, engine::Principal caller,
+                                         std::string sandbox_id) {
+    const Result<void> good = check_id("sandbox", sandbox_id);
+    if (!good) co_return good.error();
+    const auto awake = co_await engine.sandboxes().awaken(caller.project, sandbox_id);
+    if (!awake) co_return awake.error();
+    co_return co_await engine::list_processes(awake->sandbox);
+}
+
+}  // namespace cloister::ops
