@@ -67,6 +67,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "signalProcess": {"signal": "TERM"},
     "resizeTerminal": {"cols": 80},
     "publishPort": {"port": 8000},
+    "setNetwork": {"mode": "disabled"},
 }
 
 

@@ -23,6 +23,7 @@ SANDBOX = {
     "idle_timeout_seconds": 1200,
     "on_idle": "pause",
     "metadata": {"who": "me"},
+    "network": {"mode": "disabled"},
     "created_at": "2026-11-29T19:20:10.123Z",
 }
 
