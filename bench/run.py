@@ -19,7 +19,9 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO / "tests"))
 
+import files  # noqa: E402
 import first_cell  # noqa: E402
+import life  # noqa: E402
 import neighbour  # noqa: E402
 import stdout  # noqa: E402
 import warm  # noqa: E402
@@ -27,7 +29,11 @@ from bench_service import BenchService  # noqa: E402
 from rows import Row  # noqa: E402
 
 MODULES = {
-    module.NAME: module for module in (neighbour, first_cell, warm.Warm, warm.FirstByte, warm.Cells, stdout)
+    module.NAME: module
+    for module in (
+        neighbour, first_cell, life.PoolHit, life.Pause, warm.Warm, warm.FirstByte, warm.Cells, stdout,
+        files.Download, files.Upload,
+    )  # fmt: skip
 }
 RESULTS = REPO / "bench" / "results" / "latest.json"
 

@@ -34,7 +34,11 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto operation = agent::decode_operation(frame, "/home/user");
     if (!operation) return 0;
     if (const auto* run = std::get_if<agent::RunCode>(&*operation)) check(*run);
-    if (const auto* read = std::get_if<agent::FileRead>(&*operation)) check_path(read->path);
-    if (const auto* write = std::get_if<agent::FileWrite>(&*operation)) check_path(write->path);
+    if (const auto* file = std::get_if<agent::FileOperation>(&*operation)) {
+        check_path(file->request.path);
+        // The child that does the work reads the same.
+        const auto again = agent::decode_file_request(file->text, "/home/user");
+        EXPECT(again && again->path == file->request.path && again->to == file->request.to);
+    }
     return 0;
 }

@@ -129,7 +129,8 @@ class Attacked:
     def run(self, code: str, **fields: Any) -> dict[str, Any]:
         """A run in the sandbox's interpreter, ended as the contract says."""
         body = {"code": code, "timeout_ms": RUN_SECONDS * 1000} | fields
-        answer = self.client.post(f"/v1/sandboxes/{self.id}/runs", json=body)
+        patience = 60 + body["timeout_ms"] / 1000
+        answer = self.client.post(f"/v1/sandboxes/{self.id}/runs", json=body, timeout=patience)
         assert answer.status_code == 200, answer.text
         done: dict[str, Any] = answer.json()
         typed_end(done)

@@ -32,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: a long case, only with --full")
     config.addinivalue_line("markers", "complaint(number): what users of such services complain about does not happen")
+    config.addinivalue_line("markers", "polyglot: a case in the template polyglot, whose image must be in CLOISTER_IMAGE")
     config.addinivalue_line("markers", "here(condition, why_not): a case that only some hosts can run")
     config.stash[_LEFT_OUT] = 0
     config.stash[_NOT_HERE] = []
@@ -56,6 +57,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def cannot_run_here(item: pytest.Item) -> bool:
+    if item.get_closest_marker("polyglot") and not Build.from_environment().layers:
+        not_here(item.config, "CLOISTER_IMAGE names no image of the template polyglot: images/layer polyglot builds it")
+        return True
     mark = item.get_closest_marker("here")
     if mark is None:
         return False
@@ -79,14 +83,20 @@ def build() -> Build:
 
 
 @pytest.fixture(scope="session")
-def server(build: Build) -> Iterator[Service]:
-    """The running service: `url`, `key`, `data`, `log`. Its end is part of the test: nothing may be left."""
-    with running(Service(build)) as service:
+def server(build: Build, request: pytest.FixtureRequest) -> Iterator[Service]:
+    """The running service: `url`, `key`, `data`, `log`. Its end is part of the test: nothing may be left.
+
+    It has the template polyglot only if a test of this session needs that.
+    """
+    service = Service(build)
+    if any(item.get_closest_marker("polyglot") for item in request.session.items):
+        service.images += build.layers
+    with running(service):
         yield service
 
 
 CONTRACT = Contract.load()
-STREAMS = ("text/event-stream", "application/x-ndjson", "application/octet-stream")
+STREAMS = ("text/event-stream", "application/x-ndjson", "application/octet-stream", "application/x-tar")
 
 
 def hold_to_contract(response: httpx.Response) -> None:

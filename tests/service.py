@@ -35,17 +35,19 @@ SANITIZER_REPORT = re.compile(r"ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|runtim
 
 @dataclasses.dataclass(frozen=True)
 class Build:
-    """What is under test: a directory of programs, and a base image."""
+    """What is under test: a directory of programs, a base image, and layers on it."""
 
     bin: Path
     image: Path
+    layers: tuple[Path, ...] = ()
 
     @classmethod
     def from_environment(cls) -> Build:
         missing = [name for name in ("CLOISTER_BIN", "CLOISTER_IMAGE") if name not in os.environ]
         if missing:
             raise RuntimeError(f"{' and '.join(missing)} must be set; `./dev test api` does it")
-        return cls(Path(os.environ["CLOISTER_BIN"]), Path(os.environ["CLOISTER_IMAGE"]))
+        image, *layers = (Path(path) for path in os.environ["CLOISTER_IMAGE"].split(":"))
+        return cls(Path(os.environ["CLOISTER_BIN"]), image, tuple(layers))
 
     @property
     def runtime(self) -> Path:
@@ -80,10 +82,12 @@ def processes_in_group(name: str) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and f"/{name}/" in (entry / "cgroup").read_text():
-                found.append(int(entry.name))
+            lines = (entry / "cgroup").read_text().splitlines() if entry.name.isdigit() else []
         except OSError:
             continue
+        # Version 2 names the group of a process that is dead, and only waits to be reaped, too; that group is gone.
+        if any(f"/{name}/" in line and not line.endswith(" (deleted)") for line in lines):
+            found.append(int(entry.name))
     return found
 
 
@@ -119,10 +123,12 @@ class Service:
 
     def __init__(self, build: Build, parent: str = "/tmp") -> None:
         self.build = build
+        self.images = [build.image]
         self.failpoint = ""  # where a program dies, once (src/base/failpoint.h)
         self.asan_options = ""
         self.require_limits: list[str] = []
-        self.extra: list[str] = []  # further words for `cloister serve`
+        # More of `cloister serve`. Without a pool: many tests count what is there; test_warm.py has one.
+        self.options = ["--warm-sandboxes", "0"]
         self.data = Path(tempfile.mkdtemp(prefix="cl-", dir=parent))
         self.data.chmod(0o711)
         self.log = Path("/tmp", self.data.name).with_suffix(".log")
@@ -237,7 +243,7 @@ class Service:
             self.build.program("cloister-warden"),
             "prepare",
             *("--data", str(self.data)),
-            *("--image", str(self.build.image)),
+            *(f"--image={image}" for image in self.images),
             *("--runtime", str(self.build.runtime)),
             *("--pool-bytes", str(POOL_BYTES)),
         ]
@@ -251,10 +257,10 @@ class Service:
             *("--data", str(self.data)),
             *("--listen", self.url.removeprefix("http://")),
             *("--user", str(SERVER_UID)),
-            *("--image", str(self.build.image)),
+            *(f"--image={image}" for image in self.images),
             *("--runtime", str(self.build.runtime)),
             "--print-key",
-            *self.extra,
+            *self.options,
         ]
         if self.require_limits:
             command += ["--require-limits", ",".join(self.require_limits)]

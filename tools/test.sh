@@ -27,6 +27,7 @@ steps_begin
 step_start "compile asan" as_owner "$repo/tools/setup/compile.sh" asan
 [ $system = no ] || step_start "base image" "$repo/images/build" --cache "$cache"
 steps_wait
+[ $system = no ] || step "polyglot image" "$repo/images/layer" polyglot --cache "$cache"
 [ $system = no ] || "$repo/tools/setup/user.sh"
-CLOISTER_BIN=$repo/build/asan/bin CLOISTER_IMAGE=$(image_path) \
+CLOISTER_BIN=$repo/build/asan/bin CLOISTER_IMAGE=$(image_paths) \
     exec /usr/bin/python3 "$repo/tools/test_runner.py" "$@"

@@ -114,9 +114,10 @@ class Driver {
         // From now on, an event loop with nothing to wait for is noticed.
         if (!this.#wasCutOff) this.#channel.letGo();
         if (run.isProgram) run.waitsBefore = process.getActiveResourcesInfo().length;
-        const source = translate(code, !run.isProgram);
+        const source = translate(code, !run.isProgram, run.clashes);
         this.#evaluator.evaluate(source, run.name, (outcome) => {
-            this.#onOutcome(run, outcome, source).catch((error) => this.#giveUp(run, error));
+            if (this.#run === run && this.#meetsClash(run, outcome, code, source)) this.#evaluate(run, code);
+            else this.#onOutcome(run, outcome, source).catch((error) => this.#giveUp(run, error));
         });
     }
 
@@ -134,6 +135,16 @@ class Driver {
         // until nothing of it is left to wait for.
         if (!run.isProgram || run.exitCode !== undefined) setImmediate(() => this.#finish(run));
         else if (run.waitsBefore > 0 || this.#wasCutOff) this.#watch(run);
+    }
+
+    // Whether the cell declares a name that is there in a way which V8 does not let it. Then none of it has run, whatever
+    // the error may look like, and it may be tried again with another word.
+    #meetsClash(run, outcome, code, source) {
+        const name = run.nameOfClash(outcome);
+        const kind = name && this.#evaluator.wordFor(name);
+        if (kind === undefined) return false;
+        run.clashes.set(name, kind);
+        return translate(code, true, run.clashes) !== source;
     }
 
     // What earlier runs left in the background keeps the event loop alive.

@@ -3,7 +3,7 @@
 "use strict";
 
 const { Session } = require("node:inspector");
-const { BigInt, Number } = globalThis;
+const { BigInt, Number, Object } = globalThis;
 
 const GROUP = "run";
 const TAKE = `function (value) { "use strict"; __cloister__.take(value); }`;
@@ -30,6 +30,14 @@ class Evaluator {
         const expression = `${code}\n//# sourceURL=${name}`;
         const options = { expression, replMode: true, awaitPromise: true, silent: true, objectGroup: GROUP };
         this.#session.post("Runtime.evaluate", options, (error, response) => answer(this.#outcome(error, response)));
+    }
+
+    // The word that may declare a name anew: `var` over variables and functions, `let` over what else there is.
+    wordFor(name) {
+        if (Object.getOwnPropertyDescriptor(globalThis, name)?.configurable === false) return "var";
+        let names = [];
+        this.#session.post("Runtime.globalLexicalScopeNames", {}, (error, answer) => (names = answer?.names ?? []));
+        return names.includes(name) ? "let" : undefined;
     }
 
     // The values of the run are the garbage collector's again.

@@ -2,10 +2,11 @@
 "use strict";
 
 const path = require("node:path");
-const { Object, process } = globalThis;
+const { Map, Object, SyntaxError, process } = globalThis;
 
 // The code of a cell belongs to a file of that name in the working directory, which does not exist.
 const CELL = "<cell>";
+const CLASH = /^Identifier '(.+)' has already been declared$/u;
 
 class Request {
     #env;
@@ -14,6 +15,9 @@ class Request {
     #argv;
     #cwd;
     #formerEnv = {};
+
+    // Names that earlier cells have declared, and the word that may declare them anew.
+    clashes = new Map();
 
     // How far it has come: see Driver.
     exitCode;
@@ -32,6 +36,13 @@ class Request {
         this.#env = content.env ?? {};
         this.#cwd = content.cwd;
         this.#stdinPath = content.stdin_path;
+    }
+
+    // The name that V8 would not let a cell declare, as it may have been declared before.
+    nameOfClash({ thrown } = {}) {
+        if (this.isProgram || !(thrown instanceof SyntaxError)) return undefined;
+        const name = CLASH.exec(thrown.message)?.[1];
+        return this.clashes.has(name) ? undefined : name;
     }
 
     enter(streams, modules) {

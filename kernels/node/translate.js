@@ -6,15 +6,18 @@
 //     import.meta                         __cloister__.meta
 //     export const a = 1                  const a = 1
 //
-// In a cell, a `const` at the top becomes `let`: its name may be declared anew by a later cell, either way.
+// In a cell, a `const` at the top becomes `let`: its name may be declared anew by a later cell, either way. What V8
+// still refuses to declare anew, as `let f` over `function f`, is declared as it allows: see `clashes`.
 //
 // Every line stays on its line, so that errors are reported where they are.
 "use strict";
 
 const { Lexer } = require("./lexer");
-const { JSON, Math } = globalThis;
+const { JSON, Map, Math, Set } = globalThis;
 
 const HELPER = "__cloister__";
+// What declares a name at the top, in one cell or the next.
+const DECLARING = new Set(["let", "const", "var", "class", "function"]);
 const META = /\s*\.\s*meta\b/y;
 
 class Refused extends Error {}
@@ -27,21 +30,29 @@ class Translator {
     #calls = [];
 
     #isCell;
+    #clashes;
+    #previous; // the token before the one that is looked at
+    #openBody = false; // of a class or function that has become a value
 
-    constructor(code, isCell) {
+    constructor(code, isCell, clashes) {
         this.#code = code;
         this.#isCell = isCell;
+        this.#clashes = clashes;
         this.#lexer = new Lexer(code);
     }
 
     run() {
+        let before;
         for (let token = this.#lexer.next(); token.kind !== "end"; token = this.#lexer.next()) {
+            this.#previous = before;
+            before = token;
             if (token.text === ")") this.#closeCall();
+            if (token.text === "}") this.#closeBody(token);
             if (token.kind !== "word" || token.isProperty) continue;
             if (token.text === "import") this.#import(token);
             else if (this.#lexer.depth > 0) continue;
             else if (token.text === "export") this.#tried(token, () => this.#export(token));
-            else if (token.text === "const" && this.#isCell) this.#edit(token.start, token.end, "let  ");
+            else if (DECLARING.has(token.text) && this.#isCell) this.#declaration(token);
         }
         return this.#applied();
     }
@@ -57,8 +68,57 @@ class Translator {
         return out + this.#code.slice(at);
     }
 
-    #kind() {
-        return this.#isCell ? "let" : "const";
+    #declaration(token) {
+        const isValue = token.text === "class" || token.text === "function";
+        const names = this.#lexer.ahead(() => this.#declared());
+        const kind = this.#clashOf(names);
+        if (kind === undefined) {
+            if (token.text === "const") this.#edit(token.start, token.end, "let  ");
+        } else if (isValue) {
+            const { start } = this.#previous?.text === "async" ? this.#previous : token;
+            this.#edit(start, start, `${kind} ${names[0]} = `);
+            this.#openBody = true;
+        } else {
+            this.#edit(token.start, token.end, kind.padEnd(token.text.length));
+            if (token.text !== "var") this.#giveValue();
+        }
+    }
+
+    // `let x` makes x undefined, `var x` would leave it as it is.
+    #giveValue() {
+        const end = this.#lexer.ahead(() => {
+            const name = this.#lexer.next();
+            const next = this.#lexer.next();
+            const isOver = [";", ",", ""].includes(next.text) || this.#code.slice(name.end, next.start).includes("\n");
+            return name.kind === "word" && isOver && next.text !== "=" ? name.end : undefined;
+        });
+        if (end !== undefined) this.#edit(end, end, " = undefined");
+    }
+
+    // The words up to what the first name or pattern is given.
+    #declared() {
+        const names = [];
+        for (let token = this.#lexer.next(); token.kind !== "end"; token = this.#lexer.next()) {
+            if (["=", ";", "(", "extends"].includes(token.text) && this.#lexer.depth <= 1) break;
+            if (token.kind === "word") names.push(token.text);
+            if (token.kind === "word" && this.#lexer.depth === 0) break;
+        }
+        return names;
+    }
+
+    // A declaration needs no semicolon behind it, a value may.
+    #closeBody(token) {
+        if (!this.#openBody || this.#lexer.depth > 0) return;
+        this.#openBody = false;
+        this.#edit(token.end, token.end, ";");
+    }
+
+    #clashOf(names) {
+        return names.map((name) => this.#clashes.get(name)).find((kind) => kind !== undefined);
+    }
+
+    #kind(names = []) {
+        return this.#isCell ? (this.#clashOf(names) ?? "let") : "const";
     }
 
     #edit(start, end, text) {
@@ -91,7 +151,8 @@ class Translator {
         const { names, space } = first.kind === "string" ? { names: [] } : this.#bindings();
         if (first.kind !== "string") this.#word("from");
         const { from, end } = this.#source();
-        this.#edit(token.start, end, importText(names, space, from, this.#kind()));
+        const kind = this.#kind([...names.map(({ as }) => as), space]);
+        this.#edit(token.start, end, importText(names, space, from, kind));
     }
 
     // What stands between `import` and `from`.
@@ -234,9 +295,11 @@ function isQuoted(name) {
     return name.startsWith('"') || name.startsWith("'");
 }
 
-// `isCell`: what it declares may be declared anew later.
-function translate(code, isCell = false) {
-    return /\b(?:import|export|const)\b/.test(code) ? new Translator(code, isCell).run() : code;
+// `isCell`: what it declares may be declared anew later. `clashes`: for names that are there already and cannot be
+// declared as they are here, the word that can (`var` or `let`).
+function translate(code, isCell = false, clashes = new Map()) {
+    const isNeeded = clashes.size > 0 || /\b(?:import|export|const)\b/.test(code);
+    return isNeeded ? new Translator(code, isCell, clashes).run() : code;
 }
 
 module.exports = { translate };

@@ -46,6 +46,12 @@ constexpr std::array kTable = {
     LimitRow{"contexts", limits::kContextsMax, Count, "contexts of a sandbox", "429"},
     LimitRow{"spool", limits::kSpoolBytesMax, Bytes, "the whole output of a sandbox's runs on disk",
              "the oldest goes"},
+    LimitRow{"network_entries", limits::kNetworkEntriesMax, Count,
+             "entries of `allow_out`, and of `deny_out`", "422"},
+    LimitRow{"network_connections", limits::kNetworkConnectionsMax, Count,
+             "connections out of a sandbox at a time", "a new one is reset, and in the log"},
+    LimitRow{"network_log", limits::kNetworkLogMax, Count, "lines of a sandbox's egress log",
+             "the oldest goes"},
     // A run
     LimitRow{"code", limits::kCodeMax, Bytes, "`code`", "422"},
     LimitRow{"argv", limits::kArgvMax, Count, "arguments of a run", "422"},

@@ -2,8 +2,10 @@
 // unless the name says otherwise. contract/limits.md explains them to outsiders.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace cloister::limits {
 
@@ -86,6 +88,7 @@ inline constexpr int64_t kHeartbeatMs = 15'000;    // on a stream of events on w
 inline constexpr size_t kRunQueueMax = 64;         // runs that wait for one context
 inline constexpr int64_t kMetricsEveryMs = 1'000;  // between the `metrics` events of a run
 inline constexpr size_t kContextsMax = 128;        // of one sandbox
+inline constexpr size_t kLanguageMax = 64;  // bytes of a language's name, `jupyter:` included
 inline constexpr int64_t kContextStartTimeoutMs = 60'000;
 inline constexpr size_t kFinishedRunsInMemory = 256;  // older ones are answered from the database
 inline constexpr int64_t kRunRecordKeepMs = 24LL * 3600 * 1000;
@@ -170,6 +173,56 @@ inline constexpr size_t kRootRequestMax = 256 * kKiB;  // its words and environm
 // --- The btrfs pool ---
 inline constexpr uint64_t kPoolDefaultMax = 50 * kGiB;  // and at most a quarter of the free space
 inline constexpr uint64_t kPoolMin = 4 * kGiB;
+
+// --- The network ---
+inline constexpr size_t kNetworkEntriesMax = 10'000;         // of allow_out, and of deny_out
+inline constexpr size_t kNetworkEntriesBytesMax = 2 * kMiB;  // of one of them
+inline constexpr size_t kNetworkConnectionsMax = 256;        // of a sandbox at a time
+inline constexpr size_t kNetworkLogMax = 1'000;              // lines of a sandbox; the oldest go
+
+// The platform deny set: what no sandbox may reach, whatever its policy says, unless the operator
+// opens it (`platform_allow` in cloister.toml). The addresses of the host itself belong to it, too;
+// they are read from the host.
+struct DeniedNetwork {
+    std::string_view network;
+    std::string_view what;
+};
+
+inline constexpr auto kPlatformDeniedNetworks = std::to_array<DeniedNetwork>({
+    {"0.0.0.0/8", "this host"},
+    {"10.0.0.0/8", "private"},
+    {"100.64.0.0/10", "shared by carriers; 100.100.100.200 is a cloud's metadata"},
+    {"127.0.0.0/8", "loopback"},
+    {"168.63.129.16", "a cloud's host agent"},
+    {"169.254.0.0/16", "link-local; 169.254.169.254 is the metadata of most clouds"},
+    {"172.16.0.0/12", "private"},
+    {"192.0.0.0/24", "protocol assignments; 192.0.0.192 is a cloud's metadata"},
+    {"192.168.0.0/16", "private"},
+    {"224.0.0.0/4", "multicast"},
+    {"240.0.0.0/4", "reserved, and broadcast"},
+    {"::/128", "this host"},
+    {"::1/128", "loopback"},
+    {"fc00::/7", "private; fd00:ec2::254 is a cloud's metadata"},
+    {"fe80::/10", "link-local"},
+    {"fec0::/10", "site-local"},
+    {"ff00::/8", "multicast"},
+});
+
+// `*.x`: everything below x.
+inline constexpr auto kPlatformDeniedNames = std::to_array<std::string_view>({
+    "localhost",
+    "*.localhost",
+    "metadata",
+    "metadata.google.internal",
+    "*.metadata.google.internal",
+    "metadata.goog",
+    "*.metadata.goog",
+    "instance-data",
+    "instance-data.ec2.internal",
+    "*.instance-data.ec2.internal",
+});
+
+inline constexpr auto kPlatformDeniedPorts = std::to_array<uint16_t>({25});
 
 // --- The service started by `cloister run` ---
 inline constexpr int64_t kAutoStartIdleExitMs = 600'000;

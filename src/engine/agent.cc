@@ -37,7 +37,11 @@ Error error_of(const json::object& answer) {
     if (value == nullptr || !value->is_object()) return nonsense("a failure without an error");
     const json::object& error = value->as_object();
     const auto kind = kind_from(text_of(error, "kind"));
-    return make_error(kind.value_or(ErrorKind::Internal), text_of(error, "message"));
+    Error out = make_error(kind.value_or(ErrorKind::Internal), text_of(error, "message"));
+    const json::value* number = error.if_contains("os_error");
+    if (number != nullptr && number->is_int64() && number->as_int64() < 4096)
+        out.os_error = static_cast<int>(number->as_int64());
+    return out;
 }
 
 }  // namespace
@@ -69,7 +73,7 @@ Task<Result<Frame>> AgentConnection::next() {
         Result<std::optional<Frame>> frame = decoder_.next();
         if (!frame) co_return nonsense("a broken frame");
         if (*frame) co_return std::move(**frame);
-        Result<std::string> bytes = co_await stream_.read_some(kReadMax);
+        Result<std::string> bytes = co_await read_some();
         if (!bytes && bytes.error().kind == ErrorKind::Cancelled)
             co_return std::move(bytes).error();
         if (!bytes || bytes->empty()) co_return gone();
@@ -89,7 +93,21 @@ Task<Result<json::object>> AgentConnection::answer() {
     co_return object;
 }
 
+Task<Result<std::string>> AgentConnection::read_some() {
+    if (wants_descriptors_) co_return co_await stream_.read_some(kReadMax, descriptors_);
+    co_return co_await stream_.read_some(kReadMax);
+}
+
+std::optional<os::Fd> AgentConnection::take_descriptor() {
+    wants_descriptors_ = false;
+    if (descriptors_.size() != 1) return std::nullopt;
+    os::Fd taken = std::move(descriptors_.front());
+    descriptors_.clear();
+    return taken;
+}
+
 Task<Result<json::object>> AgentConnection::call(json::object request) {
+    wants_descriptors_ = request.contains("descriptor");
     Result<void> sent = co_await send(FrameKind::Json, json::serialize(request));
     if (!sent) co_return std::move(sent).error();
     co_return co_await answer();

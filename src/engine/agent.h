@@ -10,8 +10,10 @@
 // the agent's own error. Threading: the loop's thread; one reader and one writer at a time.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/result.h"
@@ -34,14 +36,21 @@ class AgentConnection {
     // The next frame, which has to be an object with `ok`; an error of the agent becomes an Error.
     Task<Result<json::object>> answer();
     Task<Result<json::object>> call(json::object request);
+    // A descriptor that the agent passed beside what was read so far, if it did.
+    std::optional<os::Fd> take_descriptor();
     void close() { stream_.close(); }
 
   private:
     AgentConnection(UnixStream stream, size_t frame_max)
         : stream_(std::move(stream)), decoder_(frame_max) {}
 
+    Task<Result<std::string>> read_some();
+
     UnixStream stream_;
     FrameDecoder decoder_;
+    // Filled when `wants_descriptors_`: others spare themselves the wait for the socket.
+    std::vector<os::Fd> descriptors_;
+    bool wants_descriptors_ = false;
 };
 
 // A whole small operation on a connection of its own.

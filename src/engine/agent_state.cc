@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::seconds kAnswerTime{10};
 constexpr size_t kRunsMax = limits::kUnclaimedRunsMax + limits::kContextsMax;
-constexpr size_t kWordMax = 32;
+constexpr size_t kWordMax = limits::kLanguageMax;  // no other word is longer
 // An entry takes some 120 bytes.
 constexpr size_t kAnswerMax = 256 * (kRunsMax + limits::kContextsMax);
 

@@ -33,7 +33,7 @@ TEST(AgentState, NonsenseIsLeftOut) {
     const AgentState state = decode(
         R"({"contexts":[7,{"context":"../../etc","language":"python"},
             {"context":"aaaaaaaaaaaaaaaaaaaa","language":7},
-            {"context":"aaaaaaaaaaaaaaaaaaaa","language":"a very long word that is no language"}],
+            {"context":"aaaaaaaaaaaaaaaaaaaa","language":"a very long word that is no language, and none that a kernel of Jupyter could have"}],
             "runs":[{"run":"x"},{"run":["aaaaaaaaaaaaaaaaaaaa"]},"aaaaaaaaaaaaaaaaaaaa"]})");
     EXPECT_TRUE(state.contexts.empty());
     EXPECT_TRUE(state.runs.empty());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "base/time.h"
 #include "engine/files.h"
 #include "engine/sandbox.h"
@@ -54,8 +55,19 @@ Task<void> write_whole_stdin(std::shared_ptr<RunStdin> input, std::string text) 
     (void)co_await input->write(std::move(text), StdinEnd::Yes);
 }
 
+std::string words_of_loss(const std::string& why) {
+    return fmt::format("all processes of the sandbox are new, only its files are left: {}",
+                       why == "host_reboot" ? "the host was restarted" : "the service was stopped");
+}
+
 bool connection_broke(const Error& error) {
     return error.kind == ErrorKind::Unavailable || error.kind == ErrorKind::Cancelled;
+}
+
+// Whether nothing of the run can come or go on its connection any more.
+bool takes_another(const Run& run, const std::shared_ptr<AgentConnection>& agent) {
+    return run.agent_ended_it() && !run.begun_before() && !run.input()->used() &&
+           agent.use_count() == 1;
 }
 
 Error sandbox_gone() {
@@ -94,6 +106,13 @@ ContextState Context::state() const {
 void Context::set_ready(std::string started_as) {
     interpreter_ = Interpreter::Ready;
     started_as_ = std::move(started_as);
+}
+
+void Context::set_lost(std::string why) {
+    interpreter_ = Interpreter::None;
+    started_as_.clear();
+    forget_.clear();
+    lost_ = std::move(why);
 }
 
 Result<void> Context::check_room() const {
@@ -144,7 +163,11 @@ Task<void> Context::execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Ru
     run->begin();
     run->set_listed_before(sandbox->last_artifacts());
     run->add_start_ms(sandbox->take_create_ms());
+    std::string lost = sandbox->take_lost();
+    if (!lost_.empty()) lost = std::exchange(lost_, {});
+    if (!lost.empty()) run->set_state_lost(words_of_loss(lost), lost);
     const Narrowed narrowed = run->spec().narrowed;  // the end of a run empties its spec
+    const bool narrows_network = run->spec().network.has_value();
     Result<void> done;
     if (run->begun_before()) {
         done = co_await go_on_with(*sandbox, *run);
@@ -152,10 +175,13 @@ Task<void> Context::execute(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<Ru
         done = co_await begin(*sandbox, *run);
     }
     if (done && !run->ended()) done = co_await follow(*run);
-    agent_.reset();
+    if (const auto agent = std::exchange(agent_, nullptr); done && takes_another(*run, agent)) {
+        sandbox->keep(std::move(*agent));
+    }
     guard_at_ = INT64_MAX;
     if (!done) settle(*sandbox, *run, done.error());
     if (narrowed.any()) co_await sandbox->narrowing()->release(run->id());
+    if (narrows_network) co_await sandbox->network()->release(run->id());
     if (run->ended()) sandbox->set_last_artifacts(run->end_value().artifacts);
     if (run->ended() && run->end_value().state_lost) interpreter_ = Interpreter::Lost;
     let_forget(*sandbox, *run);
@@ -189,6 +215,10 @@ Task<Result<void>> Context::begin(Sandbox& sandbox, Run& run) {
         ready = co_await sandbox.narrowing()->hold(run.id(), narrowed);
         if (!ready) run.end(EndReason::Error, "the run did not begin: " + ready.error().message);
     }
+    if (!run.ended() && run.spec().network) {
+        ready = co_await sandbox.network()->hold(run.id(), *run.spec().network);
+        if (!ready) run.end(EndReason::Error, "the run did not begin: " + ready.error().message);
+    }
     if (run.ended()) co_return Result<void>{};
     co_return co_await start(sandbox, run);
 }
@@ -200,9 +230,12 @@ Task<Result<void>> Context::go_on_with(Sandbox& sandbox, Run& run) {
     // The warden holds it already, or says that the sandbox uses more by now: the run goes on.
     const Narrowed narrowed = run.spec().narrowed;
     if (narrowed.any()) (void)co_await sandbox.narrowing()->hold(run.id(), narrowed);
-    Result<AgentConnection> agent = co_await AgentConnection::open(sandbox.agent_socket());
-    if (!agent) co_return agent.error();
-    agent_ = std::make_shared<AgentConnection>(std::move(*agent));
+    if (run.spec().network) {
+        const auto held = co_await sandbox.network()->hold(run.id(), *run.spec().network);
+        if (!held) log_warn("a run's network is not narrowed", {{"error", held.error().message}});
+    }
+    const Result<void> connected = co_await connect(sandbox);
+    if (!connected) co_return connected;
     const std::shared_ptr<AgentConnection> connection = agent_;
     const auto answer = co_await connection->call({{"op", "run.attach"}, {"run", run.id()}});
     if (!answer && answer.error().kind == ErrorKind::NotFound) {
@@ -229,8 +262,10 @@ Task<Result<void>> Context::make_ready(Sandbox& sandbox, Run& run) {
 Task<Result<void>> Context::write_files(Sandbox& sandbox, Run& run) {
     const std::vector<InlineFile> files = std::move(run.spec().files);
     for (const InlineFile& file : files) {
-        const auto written =
-            co_await write_file(sandbox.agent_socket(), file.path, source_of(file.bytes));
+        FileTarget target{.path = file.path};
+        WriteSettings settings;
+        const auto written = co_await write_file(sandbox.agent_socket(), std::move(target),
+                                                 std::move(settings), source_of(file.bytes));
         if (!written) co_return Error(written.error()).within("writing " + file.path);
     }
     co_return Result<void>{};
@@ -325,16 +360,12 @@ Task<Result<void>> Context::remove(std::shared_ptr<Context> self) {
 // replaced once.
 Task<Result<void>> Context::start(Sandbox& sandbox, Run& run) {
     for (int attempt = 0;; ++attempt) {
-        Result<AgentConnection> agent = co_await AgentConnection::open(sandbox.agent_socket());
-        if (!agent) co_return agent.error();
-        agent_ = std::make_shared<AgentConnection>(std::move(*agent));
-        const std::shared_ptr<AgentConnection> connection = agent_;
-        set_guard(run.spec().timeout_ms);
-        run.set_started_as(started_as_);
-        Result<void> sent = co_await connection->send(
-            FrameKind::Json, json::serialize(run_request(id(), forget_, run)));
-        if (!sent) co_return sent;
-        Result<void> begun = co_await first_event(run);
+        const bool kept = sandbox.keeps_connection();
+        Result<void> begun = co_await send(sandbox, run);
+        // An agent of an earlier release closes a connection after its run, and read nothing then.
+        if (!begun && kept && begun.error().kind == ErrorKind::Unavailable) {
+            begun = co_await send(sandbox, run);
+        }
         const bool missing = !begun && begun.error().kind == ErrorKind::NotFound;
         if (!missing || attempt > 0) co_return begun;
         interpreter_ = Interpreter::Lost;
@@ -343,6 +374,29 @@ Task<Result<void>> Context::start(Sandbox& sandbox, Run& run) {
         const Result<void> prepared = co_await prepare(sandbox, run);
         if (!prepared || run.ended()) co_return prepared;
     }
+}
+
+Task<Result<void>> Context::send(Sandbox& sandbox, Run& run) {
+    const Result<void> connected = co_await connect(sandbox);
+    if (!connected) co_return connected;
+    const std::shared_ptr<AgentConnection> connection = agent_;
+    set_guard(run.spec().timeout_ms);
+    run.set_started_as(started_as_);
+    Result<void> sent = co_await connection->send(FrameKind::Json,
+                                                  json::serialize(run_request(id(), forget_, run)));
+    if (!sent) co_return sent;
+    co_return co_await first_event(run);
+}
+
+Task<Result<void>> Context::connect(Sandbox& sandbox) {
+    std::optional<AgentConnection> agent = sandbox.take_kept();
+    if (!agent) {
+        Result<AgentConnection> made = co_await AgentConnection::open(sandbox.agent_socket());
+        if (!made) co_return made.error();
+        agent = std::move(*made);
+    }
+    agent_ = std::make_shared<AgentConnection>(std::move(*agent));
+    co_return Result<void>{};
 }
 
 Task<Result<void>> Context::first_event(Run& run) {

@@ -61,6 +61,8 @@ class Context : public std::enable_shared_from_this<Context> {
     const std::shared_ptr<Run>& active() const { return active_; }
     // Its interpreter lives already.
     void set_ready(std::string started_as);
+    // Its interpreter is gone with all processes of the sandbox: the next run says why.
+    void set_lost(std::string why);
     // ResourceExhausted if limits::kRunQueueMax runs wait already.
     Result<void> check_room() const;
     void submit(std::shared_ptr<Run> run);
@@ -107,6 +109,8 @@ class Context : public std::enable_shared_from_this<Context> {
     void number_queue();
     Task<Result<void>> start(Sandbox& sandbox, Run& run);
     Task<Result<void>> follow(Run& run);
+    Task<Result<void>> send(Sandbox& sandbox, Run& run);
+    Task<Result<void>> connect(Sandbox& sandbox);
     Task<Result<void>> first_event(Run& run);
     void note_disk(Run& run) const;
     void let_forget(const Sandbox& sandbox, const Run& run);
@@ -124,6 +128,7 @@ class Context : public std::enable_shared_from_this<Context> {
     enum class Interpreter { None, Ready, Lost };
     Interpreter interpreter_ = Interpreter::None;
     bool start_asked_ = false, starting_ = false, removed_ = false;
+    std::string lost_;
     Result<void> launched_;  // how the last start went
     Signal launch_signal_;
     std::string forget_;            // the run whose events the agent need not keep any more

@@ -9,6 +9,16 @@
 namespace cloister::engine {
 namespace {
 
+ContextSpec spec_of(const store::ContextRow& row) {
+    return {
+        .language = row.language,
+        .cwd = row.cwd,
+        .env = map_from(row.env),
+        .origin = row.is_default != 0 ? ContextSpec::Origin::Default : ContextSpec::Origin::Asked};
+}
+
+}  // namespace
+
 store::ContextRow row_of(const Sandbox& sandbox, const std::string& id, int64_t created_ms,
                          const ContextSpec& spec) {
     return {.project = sandbox.project(),
@@ -20,16 +30,6 @@ store::ContextRow row_of(const Sandbox& sandbox, const std::string& id, int64_t 
             .created_ms = created_ms,
             .is_default = spec.origin == ContextSpec::Origin::Default ? 1 : 0};
 }
-
-ContextSpec spec_of(const store::ContextRow& row) {
-    return {
-        .language = row.language,
-        .cwd = row.cwd,
-        .env = map_from(row.env),
-        .origin = row.is_default != 0 ? ContextSpec::Origin::Default : ContextSpec::Origin::Asked};
-}
-
-}  // namespace
 
 Result<std::shared_ptr<Context>> Contexts::create(Sandbox& sandbox, ContextSpec spec) {
     if (sandbox.contexts().size() >= limits::kContextsMax) {

@@ -35,4 +35,7 @@ class Contexts {
     const std::shared_ptr<store::Store> store_;
 };
 
+store::ContextRow row_of(const Sandbox& sandbox, const std::string& id, int64_t created_ms,
+                         const ContextSpec& spec);
+
 }  // namespace cloister::engine

@@ -298,7 +298,7 @@ Task<void> deleting(Checks&) {
     EXPECT_EQ(reason_of(*running), "cancelled");
     EXPECT_EQ(reason_of(*waiting), "cancelled");
     EXPECT_TRUE(bench.warden()->agents.empty());
-    EXPECT_EQ(bench.engine().sandboxes().find_running(bench.project(), sandbox->id()).error().kind,
+    EXPECT_EQ(bench.engine().sandboxes().find_live(bench.project(), sandbox->id()).error().kind,
               ErrorKind::NotFound);
     EXPECT_EQ(bench.engine().sandboxes().describe(bench.project(), sandbox->id())->state,
               SandboxState::Dead);
@@ -386,7 +386,7 @@ TEST(Engine, AFailedCreateLeavesNothing) {
 Task<void> idleness(Checks& checks) {
     Bench bench;
     co_await bench.start();
-    SandboxSpec spec{.idle_timeout_seconds = 1};
+    SandboxSpec spec{.lifespan = {.idle_seconds = 1, .on_idle = AtEnd::Kill}};
     const auto idle = co_await bench.sandbox(spec);
     const auto busy = co_await bench.sandbox(spec);
     const auto run = bench.queue(busy, "hang");
@@ -399,6 +399,330 @@ Task<void> idleness(Checks& checks) {
 }
 TEST(Engine, AnIdleSandboxIsKilledABusyOneIsNot) {
     on_loop(idleness);
+}
+
+// --- The pool ---
+
+Task<std::shared_ptr<Sandbox>> brief(Bench& bench, Lifespan lifespan) {
+    SandboxSpec spec{.lifespan = lifespan};
+    co_return co_await bench.sandbox(spec);
+}
+
+template <class Condition>
+Task<bool> within(int64_t most_ms, Condition condition) {
+    const int64_t give_up = steady_ms() + most_ms;
+    while (!condition() && steady_ms() < give_up) co_await sleep_for(std::chrono::milliseconds(2));
+    co_return condition();
+}
+
+Task<void> pool_hit(Checks&) {
+    Bench bench;
+    bench.pool.target = 2;
+    co_await bench.start();
+    bench.warden()->has_zygote = true;
+    Sandboxes& sandboxes = bench.engine().sandboxes();
+    const auto first = co_await bench.sandbox();
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandboxes.pool_figures().ready == 2; }));
+    EXPECT_EQ(sandboxes.live(), 1U);
+    EXPECT_EQ(sandboxes.list(bench.project()).size(), 1U) << "nobody sees those of the pool";
+    const auto second = co_await bench.sandbox();
+    EXPECT_EQ(sandboxes.pool_figures().hits, 1U);
+    EXPECT_EQ(sandboxes.pool_figures().misses, 1U);
+    const auto run = bench.queue(second, "print 1");
+    co_await Bench::end_of(run);
+    EXPECT_EQ(stdout_of(*run), "1");
+    EXPECT_EQ(bench.agent_of(*second).prepared, 1U) << "the interpreter of the pool";
+    SandboxSpec other;
+    other.env["A"] = "1";
+    const auto third = co_await bench.sandbox(other);
+    const auto with_env = bench.queue(third, "print 1");
+    co_await Bench::end_of(with_env);
+    EXPECT_EQ(bench.agent_of(*third).prepared, 2U) << "an environment needs one of its own";
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandboxes.pool_figures().ready == 2; }));
+    const auto odd = co_await bench.sandbox({.memory_mb = 512});
+    EXPECT_EQ(sandboxes.pool_figures().hits, 2U) << "another shape";
+    EXPECT_NE(odd->id(), second->id());
+    co_await bench.stop();
+    EXPECT_TRUE(bench.warden()->agents.empty());
+}
+TEST(Engine, ACreateTakesASandboxOfThePool) {
+    on_loop(pool_hit);
+}
+
+Task<void> pool_bounds(Checks&) {
+    Bench bench;
+    bench.pool = {.target = 4, .memory_bytes = 20 << 20};  // room for two of 8 MiB
+    co_await bench.start();
+    bench.warden()->has_zygote = true;
+    Sandboxes& sandboxes = bench.engine().sandboxes();
+    bench.warden()->memory_used = 8 << 20;
+    (void)co_await bench.sandbox();
+    const int64_t until = steady_ms() + 600;
+    while (steady_ms() < until) {
+        EXPECT_LE(sandboxes.pool_figures().memory_bytes, bench.pool.memory_bytes);
+        co_await sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_EQ(sandboxes.pool_figures().ready, 1U) << "10 MiB each, with the agent";
+    co_await bench.stop();
+}
+TEST(Engine, ThePoolStaysWithinItsBudget) {
+    on_loop(pool_bounds);
+}
+
+Task<void> pool_members_that_end(Checks&) {
+    Bench bench;
+    bench.pool.target = 1;
+    co_await bench.start();
+    bench.warden()->has_zygote = true;
+    Sandboxes& sandboxes = bench.engine().sandboxes();
+    const auto sandbox = co_await bench.sandbox();
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandboxes.pool_figures().ready == 1; }));
+    for (const auto& [id, agent] : bench.warden()->agents) {
+        if (id == sandbox->id()) continue;
+        co_await bench.warden()->report_ended(std::string(id));
+        break;
+    }
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandboxes.pool_figures().ready == 0; }));
+    const auto next = co_await bench.sandbox();
+    const auto run = bench.queue(next, "print 1");
+    co_await Bench::end_of(run);
+    EXPECT_EQ(reason_of(*run), "ok") << "it was not the dead one";
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandboxes.pool_figures().ready == 1; }));
+    co_await bench.restart();  // no row names those of the pool
+    EXPECT_TRUE(co_await within(5'000, [&] { return bench.warden()->agents.size() == 2; }));
+    co_await bench.stop();
+}
+TEST(Engine, WhatEndsInThePoolIsNotGivenToAnybody) {
+    on_loop(pool_members_that_end);
+}
+
+// --- Pause, resume, and the limits of a life ---
+
+std::vector<std::string> events_of(const Sandbox& sandbox) {
+    std::vector<std::string> types;
+    for (const Event& event : sandbox.events()->attach(0).take(SIZE_MAX))
+        types.emplace_back(event.type);
+    return types;
+}
+
+Task<void> pausing(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    Sandboxes& sandboxes = bench.engine().sandboxes();
+    const auto sandbox = co_await bench.sandbox();
+    co_await Bench::end_of(bench.queue(sandbox, "print 1"));
+    EXPECT_TRUE(co_await sandboxes.pause(sandbox, WhenBusy::Refuse));
+    EXPECT_TRUE(co_await sandboxes.pause(sandbox, WhenBusy::Refuse)) << "it is paused already";
+    EXPECT_EQ(sandbox->state(), SandboxState::Paused);
+    EXPECT_TRUE(bench.warden()->frozen.contains(sandbox->id()));
+    EXPECT_EQ(sandboxes.list(bench.project()).size(), 1U);
+    {
+        const auto awake = co_await sandboxes.awaken(bench.project(), sandbox->id());
+        EXPECT_TRUE(awake);
+        EXPECT_FALSE(bench.warden()->frozen.contains(sandbox->id()));
+        EXPECT_EQ((co_await sandboxes.pause(sandbox, WhenBusy::Refuse)).error().kind,
+                  ErrorKind::FailedPrecondition)
+            << "a call goes on";
+    }
+    const auto run = bench.queue(sandbox, "print 2");
+    co_await Bench::end_of(run);
+    EXPECT_FALSE(run->end_value().state_lost);
+    EXPECT_EQ(bench.agent_of(*sandbox).prepared, 1U) << "the same interpreter";
+    EXPECT_TRUE(co_await sandboxes.pause(sandbox, WhenBusy::Wait));
+    co_await Sandboxes::destroy(bench.engine().shared_sandboxes(), sandbox, {.why = "deleted"});
+    EXPECT_EQ(events_of(*sandbox),
+              (std::vector<std::string>{"created", "paused", "resumed", "paused", "ended"}));
+    co_await bench.stop();
+}
+TEST(Engine, APausedSandboxGoesOnWithTheNextCall) {
+    on_loop(pausing);
+}
+
+Task<void> pause_during_a_run(Checks& checks) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    const auto run = bench.queue(sandbox, "await 1");
+    co_await Bench::start_of(run);
+    EXPECT_EQ((co_await bench.engine().sandboxes().pause(sandbox, WhenBusy::Refuse)).error().kind,
+              ErrorKind::FailedPrecondition);
+    struct Waiting {
+        bool done = false;
+        static Task<void> go(Bench& bench, std::shared_ptr<Sandbox> sandbox, Waiting& waiting) {
+            const auto paused = co_await bench.engine().sandboxes().pause(sandbox, WhenBusy::Wait);
+            waiting.done = paused.has_value();
+        }
+    } waiting;
+    spawn(Waiting::go(bench, sandbox, waiting));
+    co_await checks.settle();
+    EXPECT_EQ(sandbox->state(), SandboxState::Running);
+    bench.agent_of(*sandbox).go();
+    co_await Bench::end_of(run);
+    EXPECT_TRUE(co_await within(5'000, [&] { return waiting.done; }));
+    EXPECT_EQ(sandbox->state(), SandboxState::Paused);
+    EXPECT_EQ(reason_of(*run), "ok");
+    co_await bench.stop();
+}
+TEST(Engine, APauseDuringARunIsRefusedOrWaits) {
+    on_loop(pause_during_a_run);
+}
+
+Task<void> pause_refused_by_host(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    bench.warden()->freezes = false;
+    const auto sandbox = co_await bench.sandbox();
+    EXPECT_EQ((co_await bench.engine().sandboxes().pause(sandbox, WhenBusy::Refuse)).error().kind,
+              ErrorKind::Unimplemented);
+    EXPECT_EQ(sandbox->state(), SandboxState::Running);
+    const auto run = bench.queue(sandbox, "print still here");
+    co_await Bench::end_of(run);
+    EXPECT_EQ(stdout_of(*run), "still here");
+    co_await bench.stop();
+}
+TEST(Engine, AHostThatCannotPauseSaysSoAndTheSandboxRunsOn) {
+    on_loop(pause_refused_by_host);
+}
+
+Task<void> paused_over_a_restart(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    co_await Bench::end_of(bench.queue(sandbox, "print 1"));
+    EXPECT_TRUE(co_await bench.engine().sandboxes().pause(sandbox, WhenBusy::Refuse));
+    co_await bench.restart();
+    const auto again = bench.engine().sandboxes().find_live(bench.project(), sandbox->id());
+    EXPECT_TRUE(again);
+    EXPECT_EQ((*again)->state(), SandboxState::Paused);
+    {
+        const auto awake =
+            co_await bench.engine().sandboxes().awaken(bench.project(), sandbox->id());
+        EXPECT_TRUE(awake);
+    }
+    const auto run = bench.queue(*again, "print 2");
+    co_await Bench::end_of(run);
+    EXPECT_FALSE(run->end_value().state_lost);
+    EXPECT_EQ(bench.agent_of(**again).prepared, 1U) << "the interpreter of before";
+    co_await bench.stop();
+}
+TEST(Engine, ANewServerFindsAPausedSandboxPaused) {
+    on_loop(paused_over_a_restart);
+}
+
+// After a reboot the warden has the files only.
+Task<void> rebooted(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await bench.sandbox();
+    co_await Bench::end_of(bench.queue(sandbox, "print 1"));
+    const auto cut = bench.queue(sandbox, "hang");
+    co_await Bench::start_of(cut);
+    bench.agent_of(*sandbox).die();
+    bench.warden()->ended.insert(sandbox->id());
+    co_await bench.restart(Bench::Reboot::Yes);
+    for (int restarts = 0; restarts < 2; ++restarts) {  // the second one is none of the host
+        const auto again = bench.engine().sandboxes().find_live(bench.project(), sandbox->id());
+        EXPECT_TRUE(again);
+        if (!again) co_return;
+        EXPECT_EQ((*again)->state(), SandboxState::Paused);
+        EXPECT_EQ(info_of(**again).lost, "host_reboot");
+        if (restarts == 0) co_await bench.restart();
+    }
+    EXPECT_EQ(
+        bench.engine().runs().record(bench.project(), cut->id())->at("end_reason").as_string(),
+        "sandbox_lost");
+    const auto awake = co_await bench.engine().sandboxes().awaken(bench.project(), sandbox->id());
+    EXPECT_TRUE(awake) << awake.error().message;
+    EXPECT_EQ(bench.warden()->revived, std::vector<std::string>{sandbox->id()});
+    const auto first = bench.queue(awake->sandbox, "print 2");
+    co_await Bench::end_of(first);
+    const json::object record = first->to_json(Detail::Whole);
+    EXPECT_TRUE(record.at("state_lost").as_bool());
+    EXPECT_EQ(record.at("state_lost_reason").as_string(), "host_reboot");
+    const auto second = bench.queue(awake->sandbox, "print 3");
+    co_await Bench::end_of(second);
+    EXPECT_FALSE(second->end_value().state_lost) << "it is said once";
+    bench.warden()->ended.clear();
+    co_await bench.stop();
+}
+TEST(Engine, AfterARebootASandboxIsPausedWithItsFilesAndSaysThatItsStateIsLost) {
+    on_loop(rebooted);
+}
+
+Task<void> paused_at_the_end(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto paused = co_await bench.sandbox();
+    EXPECT_TRUE(co_await bench.engine().sandboxes().pause(paused, WhenBusy::Refuse));
+    const auto running = co_await bench.sandbox();
+    co_await bench.engine().shut_down();
+    EXPECT_FALSE(bench.warden()->agents.contains(running->id()));
+    EXPECT_TRUE(bench.warden()->agents.contains(paused->id())) << "the warden keeps its files";
+    co_await bench.stop();
+}
+TEST(Engine, TheEndOfTheServiceLeavesPausedSandboxesTheirFiles) {
+    on_loop(paused_at_the_end);
+}
+
+Task<void> idle_pause(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto idle = co_await brief(bench, {.idle_seconds = 1});
+    const auto at_work = co_await brief(bench, {.idle_seconds = 1});
+    const auto run = bench.queue(at_work, "hang");
+    EXPECT_TRUE(co_await within(5'000, [&] { return idle->state() == SandboxState::Paused; }));
+    EXPECT_EQ(at_work->state(), SandboxState::Running) << "a run is longer than the limit";
+    EXPECT_FALSE(run->ended());
+    co_await bench.stop();
+}
+TEST(Engine, AnIdleSandboxIsPausedNotOneWithARun) {
+    on_loop(idle_pause);
+}
+
+Task<void> working_processes(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    const auto sandbox = co_await brief(bench, {.idle_seconds = 1, .on_idle = AtEnd::Kill});
+    const int64_t until = steady_ms() + 2'500;
+    while (steady_ms() < until) {
+        bench.warden()->cpu_ms += 20;  // of each 20 ms
+        co_await sleep_for(std::chrono::milliseconds(20));
+        EXPECT_FALSE(sandbox->death().has_value());
+    }
+    EXPECT_TRUE(co_await within(5'000, [&] { return sandbox->death().has_value(); }));
+    EXPECT_EQ(sandbox->death()->why, "idle");
+    co_await bench.stop();
+}
+TEST(Engine, ASandboxWhoseProcessesWorkIsNotIdle) {
+    on_loop(working_processes);
+}
+
+Task<void> deadlines(Checks&) {
+    Bench bench;
+    co_await bench.start();
+    Sandboxes& sandboxes = bench.engine().sandboxes();
+    const auto killed = co_await brief(bench, {.deadline_ms = unix_ms() + 700});
+    const auto moved = co_await brief(bench, {.deadline_ms = unix_ms() + 700});
+    const auto stopped =
+        co_await brief(bench, {.deadline_ms = unix_ms() + 700, .on_deadline = AtEnd::Pause});
+    const auto paused = co_await brief(bench, {.deadline_ms = unix_ms() + 700});
+    EXPECT_TRUE(co_await sandboxes.pause(paused, WhenBusy::Refuse));
+    EXPECT_TRUE(sandboxes.set_lifespan(*moved, {.deadline_ms = unix_ms() + 60'000}));
+    EXPECT_TRUE(co_await within(
+        5'000, [&] { return killed->death() && stopped->state() == SandboxState::Paused; }));
+    EXPECT_EQ(killed->death()->why, "deadline");
+    const auto told = events_of(*killed);
+    EXPECT_EQ(told, (std::vector<std::string>{"created", "ending_soon", "ended"}));
+    EXPECT_FALSE(moved->death().has_value());
+    EXPECT_FALSE(stopped->lifespan().deadline_ms) << "with the next call it goes on without one";
+    EXPECT_EQ(paused->state(), SandboxState::Paused) << "a deadline does not run meanwhile";
+    EXPECT_TRUE(co_await sandboxes.resume(paused));
+    EXPECT_GT(*paused->lifespan().deadline_ms, unix_ms());
+    EXPECT_TRUE(co_await within(5'000, [&] { return paused->death().has_value(); }));
+    co_await bench.stop();
+}
+TEST(Engine, ADeadlineKillsOrPausesAndMovesEitherWay) {
+    on_loop(deadlines);
 }
 
 Task<void> guard(Checks&) {
@@ -582,7 +906,7 @@ Task<void> taken_over(Checks&) {
     co_await bench.restart();
 
     Engine& engine = bench.engine();
-    const auto again = engine.sandboxes().find_running(bench.project(), sandbox->id());
+    const auto again = engine.sandboxes().find_live(bench.project(), sandbox->id());
     EXPECT_TRUE(again);
     EXPECT_EQ((*again)->spec().env.at("K"), "V");
     EXPECT_EQ((*again)->spec().metadata.at("a"), "b");
@@ -686,12 +1010,12 @@ Task<void> being_taken_over(Checks& checks) {
     const int64_t begun = steady_ms();
     co_await bench.restart();
     EXPECT_LT(steady_ms() - begun, 5'000) << "one that does not answer does not keep clients out";
-    const auto early = bench.engine().sandboxes().find_running(bench.project(), sandbox->id());
+    const auto early = bench.engine().sandboxes().find_live(bench.project(), sandbox->id());
     EXPECT_EQ(early.error().kind, ErrorKind::Unavailable);
     const auto other = co_await bench.sandbox();
     co_await Bench::end_of(bench.queue(other, "print 1"));
     for (int i = 0; i < 600 && bench.engine().sandboxes().live() > 1; ++i) co_await checks.settle();
-    EXPECT_EQ(bench.engine().sandboxes().find_running(bench.project(), sandbox->id()).error().kind,
+    EXPECT_EQ(bench.engine().sandboxes().find_live(bench.project(), sandbox->id()).error().kind,
               ErrorKind::NotFound);
     co_await bench.stop();
 }

@@ -116,6 +116,12 @@ Result<void> KeyRing::ensure(const std::string& project, const std::string& name
     return {};
 }
 
+bool KeyRing::is_valid(const Principal& principal) const {
+    return std::ranges::any_of(list(principal.project), [&principal](const KeyInfo& key) {
+        return key.id == principal.key_id;
+    });
+}
+
 std::vector<KeyInfo> KeyRing::list(std::string_view project) const {
     std::vector<KeyInfo> out;
     for (const store::KeyRow& key : keys_) {

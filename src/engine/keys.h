@@ -38,6 +38,8 @@ class KeyRing {
     // Unauthenticated, with what to do, unless `text` is a key that is not revoked. Hashes are
     // compared in constant time.
     Result<Principal> check(std::string_view text);
+    // Whether this key of the project is there and not revoked.
+    bool is_valid(const Principal& principal) const;
     Result<NewKey> create(const std::string& project, const std::string& name);
     // Enters a key that the caller chose; nothing if it is there already (also if it was revoked).
     Result<void> ensure(const std::string& project, const std::string& name,

@@ -15,8 +15,8 @@ Task<void> keep_artifacts(const Artifacts& artifacts, const Sandbox& sandbox,
     uint64_t left = limits::kArtifactKeepBytes;
     for (size_t index = 0; index < listed.files.size(); ++index) {
         if (listed.files[index].size > left) continue;
-        Result<OpenFile> file =
-            co_await read_file(sandbox.agent_socket(), listed.files[index].path);
+        FileTarget target{.path = listed.files[index].path};
+        Result<OpenFile> file = co_await read_file(sandbox.agent_socket(), std::move(target));
         if (!file) continue;
         const auto size = co_await artifacts.keep(listed.run, index, std::move(*file), left);
         if (size) left -= *size;
@@ -37,7 +37,7 @@ Task<void> end_one_call(OneCallParts parts, std::shared_ptr<Sandbox> sandbox, Li
     if (!sandbox->death()) co_await keep_artifacts(*parts.artifacts, *sandbox, listed);
     co_await Sandboxes::destroy(
         parts.sandboxes, sandbox,
-        {.reason = EndReason::Cancelled, .message = "its only run has ended"});
+        {.reason = EndReason::Cancelled, .message = "its only run has ended", .why = "run_ended"});
 }
 
 Task<Result<OneCall>> start_one_call(OneCallParts parts, std::string project, SandboxSpec sandbox,

@@ -138,7 +138,6 @@ Task<Result<void>> tell(std::shared_ptr<Sandbox> sandbox, json::object request) 
 
 Task<Result<json::object>> start_process(std::shared_ptr<Sandbox> sandbox, ProcessSpec spec) {
     const std::string id = new_id();
-    sandbox->set_may_work();
     const auto answer = co_await ask(sandbox, start_request(*sandbox, id, spec));
     if (!answer) co_return answer.error();
     if (spec.stdin_mode == StdinMode::Text) {

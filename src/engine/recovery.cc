@@ -40,8 +40,8 @@ Task<void> end_interpreter(std::string socket, std::string context) {
 
 }  // namespace
 
-Result<void> Recovery::load() {
-    const auto sandboxes = TRY(parts_.sandboxes->load());
+Result<void> Recovery::load(Sandboxes::Host host) {
+    const auto sandboxes = TRY(parts_.sandboxes->load(host));
     left_.assign(sandboxes.begin(), sandboxes.end());
     for (const auto& sandbox : sandboxes) TRY_OK(parts_.contexts->load(*sandbox));
     for (store::RunRow& row : TRY(parts_.runs->left_over())) {
@@ -93,6 +93,10 @@ Task<void> Recovery::take_over(std::shared_ptr<Sandbox> sandbox) {
     const Sandbox::Use use(sandbox);
     if (!there_.contains(sandbox->id())) {
         sandbox->report_lost(gone_from_host().message);
+    } else if (sandbox->cold()) {
+        parts_.sandboxes->take_over(*sandbox);
+        end_runs_of(*sandbox, {.message = "the sandbox's processes ended with the host: its files "
+                                          "are there, run the code again"});
     } else {
         co_await take_over_contents(sandbox);
     }
@@ -106,8 +110,7 @@ Task<void> Recovery::take_over_contents(std::shared_ptr<Sandbox> sandbox) {
                              state.error().message);
     }
     if (sandbox->death()) co_return;
-    sandbox->set_running();
-    if (state->processes > 0) sandbox->set_may_work();
+    parts_.sandboxes->take_over(*sandbox);
     sandbox->published_ports().insert(state->published.begin(), state->published.end());
     for (const AgentContext& context : state->contexts) {
         const auto known = sandbox->find_context(context.id);

@@ -33,7 +33,7 @@ class Recovery : public std::enable_shared_from_this<Recovery> {
         : parts_(std::move(parts)), warden_(std::move(warden)) {}
 
     // Reads the rows; ends the runs of sandboxes that are dead.
-    Result<void> load();
+    Result<void> load(Sandboxes::Host host);
     // Finds out what became of the sandboxes, if that is not known yet.
     static Task<void> run(std::shared_ptr<Recovery> self);
     bool done() const { return left_.empty() && working_ == 0; }

@@ -88,8 +88,9 @@ void Run::begin() {
     begun_at_ = steady_ms();
 }
 
-void Run::set_state_lost(std::string why) {
+void Run::set_state_lost(std::string why, std::string reason) {
     state_lost_why_ = std::move(why);
+    state_lost_reason_ = std::move(reason);
 }
 
 void Run::set_disk(uint64_t bytes, int64_t age_ms) {
@@ -264,6 +265,7 @@ json::object Run::to_json(Detail detail) const {
     add_times(out);
     output_.add_error_to(out);
     if (!started_as_.empty()) out["started_as"] = started_as_;
+    if (ended() && !state_lost_reason_.empty()) out["state_lost_reason"] = state_lost_reason_;
     if (execution_count_ > 0) out["execution_count"] = execution_count_;
     if (detail == Detail::Whole) output_.add_streams_to(out);
     // An ended run counts its `ended` event also while that is being made.

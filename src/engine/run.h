@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "egress/policy.h"
 #include "engine/run_log.h"
 #include "engine/run_output.h"
 #include "engine/run_stdin.h"
@@ -66,7 +67,10 @@ struct RunSpec {
     size_t inline_max = limits::kInlineOutputMax;  // of each stream, in JSON answers
     int64_t cpu_time_ms = 0;                       // 0: no limit
     Narrowed narrowed;
+    std::optional<egress::PolicySpec> network;  // narrows that of the sandbox
     bool metrics = false;  // an event each second of what the run uses
+    // Of its request, not of its row: there the id tells it (run_id.h).
+    std::string idempotency_key;
 };
 
 enum class RunState { Queued, Running, Ended };
@@ -94,6 +98,8 @@ class Run : public std::enable_shared_from_this<Run> {
     const Place& place() const { return place_; }
     RunSpec& spec() { return spec_; }
     RunState state() const { return state_; }
+    // Whether the agent said how it ended: then it says no more of this run.
+    bool agent_ended_it() const { return said_end_ms_ != 0; }
     bool ended() const { return state_ == RunState::Ended; }
     int64_t created_ms() const { return created_ms_; }
     bool begun_before() const { return begun_before_; }
@@ -123,7 +129,8 @@ class Run : public std::enable_shared_from_this<Run> {
     // The limits in force, for the record.
     void set_limits(json::object limits) { limits_ = std::move(limits); }
     // The interpreter of this run is not the one of the run before.
-    void set_state_lost(std::string why);
+    // `reason`: in one word, where there is one.
+    void set_state_lost(std::string why, std::string reason = {});
     // What the sandbox's disk held, and how long ago somebody looked.
     void set_disk(uint64_t bytes, int64_t age_ms);
     // A step of stopping the run that was not the agent's.
@@ -172,7 +179,7 @@ class Run : public std::enable_shared_from_this<Run> {
     json::object limits_;
     std::vector<Artifact> listed_before_;
     std::string started_as_;
-    std::string state_lost_why_;
+    std::string state_lost_why_, state_lost_reason_;
     uint64_t disk_bytes_ = 0;
     std::optional<int64_t> disk_age_ms_;  // nothing: nobody has looked
 };

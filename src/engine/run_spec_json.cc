@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "egress/policy_json.h"
 #include "wire/base64.h"
 
 namespace cloister::engine {
@@ -66,6 +67,7 @@ std::string spec_text(const RunSpec& spec) {
     if (spec.cpu_time_ms > 0) out["cpu_time_ms"] = spec.cpu_time_ms;
     if (spec.narrowed.memory_max > 0) out["memory_max"] = spec.narrowed.memory_max;
     if (spec.narrowed.pids_max > 0) out["pids_max"] = spec.narrowed.pids_max;
+    if (spec.network) out["network"] = egress::policy_json(*spec.network);
     if (spec.metrics) out["metrics"] = true;
     if (spec.filename) out["filename"] = *spec.filename;
     if (spec.cwd) out["cwd"] = *spec.cwd;
@@ -96,6 +98,8 @@ Result<RunSpec> spec_from(std::string_view text) {
         static_cast<uint64_t>(in.optional_int("memory_max", 0, INT64_MAX).value_or(0));
     spec.narrowed.pids_max =
         static_cast<uint32_t>(in.optional_int("pids_max", 0, UINT32_MAX).value_or(0));
+    const json::object* network = in.optional_object("network");
+    if (network != nullptr) spec.network = TRY(egress::policy_from(*network, "network."));
     spec.metrics = in.optional_bool("metrics").value_or(false);
     spec.filename = in.optional_string("filename", SIZE_MAX);
     spec.cwd = in.optional_string("cwd", SIZE_MAX);

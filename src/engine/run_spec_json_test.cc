@@ -18,6 +18,7 @@ TEST(RunSpecJson, EveryFieldComesBack) {
     spec.output_max = 9;
     spec.cpu_time_ms = 11;
     spec.narrowed = {.memory_max = 13, .pids_max = 15};
+    spec.network = egress::PolicySpec{.mode = egress::Mode::Filtered, .deny_out = {"a.b"}};
     const auto back = spec_from(spec_text(spec));
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(back->language, spec.language);
@@ -36,6 +37,7 @@ TEST(RunSpecJson, EveryFieldComesBack) {
     EXPECT_EQ(back->cpu_time_ms, 11);
     EXPECT_EQ(back->narrowed.memory_max, 13U);
     EXPECT_EQ(back->narrowed.pids_max, 15U);
+    EXPECT_EQ(back->network, spec.network);
 }
 
 TEST(RunSpecJson, ASmallOneStaysSmall) {

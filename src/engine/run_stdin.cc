@@ -28,6 +28,7 @@ void RunStdin::close() {
 
 Task<Result<void>> RunStdin::write(std::string bytes, StdinEnd end) {
     const auto self = shared_from_this();
+    used_ = true;
     if (writers_ == limits::kStdinWritersMax) {
         co_return make_error(
             ErrorKind::ResourceExhausted,

@@ -21,6 +21,7 @@ class RunStdin : public std::enable_shared_from_this<RunStdin> {
     void close();
 
     Task<Result<void>> write(std::string bytes, StdinEnd end);
+    bool used() const { return used_; }  // anybody wrote, or tried to
 
   private:
     enum class State { Waiting, Open, Ended, Closed };
@@ -29,6 +30,7 @@ class RunStdin : public std::enable_shared_from_this<RunStdin> {
     State state_ = State::Waiting;
     std::shared_ptr<AgentConnection> agent_;
     bool busy_ = false;
+    bool used_ = false;
     size_t writers_ = 0;
     Signal changed_;
 };

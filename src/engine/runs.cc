@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "engine/run_id.h"
 #include "engine/run_spec_json.h"
 
 namespace cloister::engine {
@@ -52,11 +53,16 @@ std::string record_text(const Run& run) {
 }  // namespace
 
 Result<std::shared_ptr<Run>> Runs::start(const std::shared_ptr<Sandbox>& sandbox, RunSpec spec) {
+    std::string id = run_id_for(sandbox->project(), sandbox->id(), spec.idempotency_key, spec.code);
+    if (!spec.idempotency_key.empty()) {
+        if (auto known = TRY(find_again(*sandbox, id, spec))) return known;
+    }
     const std::shared_ptr<Context> context = TRY(contexts_->of_run(*sandbox, spec));
     TRY_OK(context->check_room());
     Run::Place place{
         .project = sandbox->project(), .sandbox = sandbox->id(), .context = context->id()};
-    auto run = std::make_shared<Run>(std::move(place), std::move(spec), keeper());
+    Run::Former fresh{.id = std::move(id), .created_ms = unix_ms()};
+    auto run = std::make_shared<Run>(std::move(fresh), std::move(place), std::move(spec), keeper());
     run->set_limits(limits_json(run->spec(), sandbox->spec()));
     TRY_OK(store_->add_run({.project = run->place().project,
                             .id = run->id(),
@@ -66,6 +72,16 @@ Result<std::shared_ptr<Run>> Runs::start(const std::shared_ptr<Sandbox>& sandbox
     failpoint("cloisterd:after_run_row");
     context->submit(enter(run));
     return run;
+}
+
+Result<std::shared_ptr<Run>> Runs::find_again(const Sandbox& sandbox, const std::string& id,
+                                              const RunSpec& spec) const {
+    if (auto known = find(sandbox.project(), id)) return known;
+    if (!TRY(store_->find_run(sandbox.project(), id))) return std::shared_ptr<Run>();
+    return make_error(ErrorKind::AlreadyExists,
+                      fmt::format("the run with the `idempotency_key` `{}` has ended: GET "
+                                  "/v1/runs/{} answers its record",
+                                  spec.idempotency_key, id));
 }
 
 std::shared_ptr<Run> Runs::enter(std::shared_ptr<Run> run) {

@@ -23,7 +23,8 @@ class Runs : public std::enable_shared_from_this<Runs> {
     Runs(std::shared_ptr<store::Store> store, std::shared_ptr<Contexts> contexts)
         : store_(std::move(store)), contexts_(std::move(contexts)) {}
 
-    // Stores its row and puts it into the queue of its context.
+    // Stores its row and puts it into the queue of its context. With an idempotency key that is
+    // known for this code, the run that has it; AlreadyExists if only its record is left.
     Result<std::shared_ptr<Run>> start(const std::shared_ptr<Sandbox>& sandbox, RunSpec spec);
     // One that is in memory, or null.
     std::shared_ptr<Run> find(std::string_view project, std::string_view id) const;
@@ -42,6 +43,9 @@ class Runs : public std::enable_shared_from_this<Runs> {
     void tidy();
 
   private:
+    // The run of that id, if there is one: see start().
+    Result<std::shared_ptr<Run>> find_again(const Sandbox& sandbox, const std::string& id,
+                                            const RunSpec& spec) const;
     std::shared_ptr<Run> enter(std::shared_ptr<Run> run);
     Run::Keep keeper();
     bool keep(Run& run);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/time.h"
+#include "wire/json.h"
 
 namespace cloister::engine {
 
@@ -13,6 +14,8 @@ std::string_view to_string(SandboxState state) {
             return "creating";
         case SandboxState::Running:
             return "running";
+        case SandboxState::Paused:
+            return "paused";
         case SandboxState::Dead:
             return "dead";
     }
@@ -20,12 +23,13 @@ std::string_view to_string(SandboxState state) {
 }
 
 Sandbox::Sandbox(Name name, SandboxSpec spec, int64_t created_ms, std::string agent_socket,
-                 std::shared_ptr<Narrowing> narrowing,
+                 std::shared_ptr<Narrowing> narrowing, std::shared_ptr<Network> network,
                  std::function<void(std::shared_ptr<Sandbox>, Death)> lost)
     : name_(std::move(name)),
       spec_(std::move(spec)),
       agent_socket_(std::move(agent_socket)),
       narrowing_(std::move(narrowing)),
+      network_(std::move(network)),
       created_ms_(created_ms),
       lost_(std::move(lost)),
       last_used_(steady_ms()) {}
@@ -64,11 +68,17 @@ bool Sandbox::busy() const {
 
 void Sandbox::die(Death death) {
     state_ = SandboxState::Dead;
-    if (!death_) death_ = std::move(death);
+    spare_.reset();
+    if (!death_) {
+        death_ = std::move(death);
+        tell("ended", {{"reason", death_->why}, {"message", death_->message}});
+        events_->close();
+    }
     for (const auto& context : contexts_) {
         context->end_queued(death_->reason, death_->message);
     }
     died_.notify_all();
+    changed_.notify_all();
 }
 
 Task<void> Sandbox::wait_for_death() {
@@ -106,11 +116,6 @@ int64_t Sandbox::guard_at() const {
     return earliest;
 }
 
-void Sandbox::set_work(Work work) {
-    being_asked_ = work == Work::Asking;
-    if (work == Work::Working) last_used_ = steady_ms();
-}
-
 Sandbox::Use::Use(std::shared_ptr<Sandbox> sandbox) : sandbox_(std::move(sandbox)) {
     ++sandbox_->users_;
 }
@@ -118,12 +123,50 @@ Sandbox::Use::Use(std::shared_ptr<Sandbox> sandbox) : sandbox_(std::move(sandbox
 Sandbox::Use::~Use() {
     if (!sandbox_) return;
     --sandbox_->users_;
-    sandbox_->last_used_ = steady_ms();
+    sandbox_->touch();
+    sandbox_->changed_.notify_all();
 }
 
-bool Sandbox::idle(int64_t now_steady_ms) const {
-    return state_ == SandboxState::Running && users_ == 0 && !busy() &&
-           now_steady_ms - last_used_ >= spec_.idle_timeout_seconds * 1000;
+void Sandbox::touch() {
+    last_used_ = steady_ms();
+    idle_sample_.reset();
+    warned_.reset();
+}
+
+std::optional<int64_t> Sandbox::idle_ms(int64_t now_steady_ms) const {
+    if (in_use()) return std::nullopt;
+    return now_steady_ms - last_used_;
+}
+
+bool Sandbox::warn_once(LifeLimit limit) {
+    if (warned_ == limit) return false;
+    warned_ = limit;
+    return true;
+}
+
+void Sandbox::set_running() {
+    state_ = SandboxState::Running;
+    touch();
+}
+
+void Sandbox::set_lifespan(Lifespan lifespan) {
+    spec_.lifespan = lifespan;
+    warned_.reset();
+}
+
+void Sandbox::revived() {
+    loss_ = std::exchange(cold_, {});
+    for (const auto& context : contexts_) context->set_lost(loss_);
+}
+
+void Sandbox::tell(std::string_view type, json::object data) {
+    data["at"] = rfc3339(unix_ms());
+    events_->append(type, json::serialize(data));
+}
+
+void Sandbox::end_change() {
+    changing_ = false;
+    changed_.notify_all();
 }
 
 }  // namespace cloister::engine

@@ -14,8 +14,12 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "engine/agent.h"
 #include "engine/context.h"
+#include "engine/lifespan.h"
 #include "engine/narrowing.h"
+#include "engine/network.h"
+#include "engine/run_log.h"
 #include "wire/json.h"
 #include "wire/run_end.h"
 
@@ -29,18 +33,21 @@ struct SandboxSpec {
     uint64_t disk_mb = limits::kSandboxDiskDefault / limits::kMiB;
     StringMap env;
     StringMap metadata;
-    int64_t idle_timeout_seconds = limits::kSandboxIdleDefaultMs / 1000;
+    Lifespan lifespan;
     enum class Life { UntilIdle, OneRun } life = Life::UntilIdle;
+    egress::PolicySpec network;  // at first; Sandbox::network() knows what it is now
 };
 
 // Creating: also while a new server asks what goes on in a sandbox of a former one.
-enum class SandboxState { Creating, Running, Dead };
+// Paused: no code of it runs; the next call lets it go on.
+enum class SandboxState { Creating, Running, Paused, Dead };
 std::string_view to_string(SandboxState state);
 
 // How a sandbox came to its end: what its runs end with.
 struct Death {
     EndReason reason = EndReason::SandboxLost;
     std::string message;
+    std::string why = "lost";  // in one word: also idle, deadline, max_life, deleted, …
 };
 
 class Sandbox : public std::enable_shared_from_this<Sandbox> {
@@ -50,7 +57,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     };
     // `lost` is called once if the sandbox turns out to be gone.
     Sandbox(Name name, SandboxSpec spec, int64_t created_ms, std::string agent_socket,
-            std::shared_ptr<Narrowing> narrowing,
+            std::shared_ptr<Narrowing> narrowing, std::shared_ptr<Network> network,
             std::function<void(std::shared_ptr<Sandbox>, Death)> lost);
 
     const std::string& project() const { return name_.project; }
@@ -61,9 +68,34 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     const std::string& agent_socket() const { return agent_socket_; }
     int64_t created_ms() const { return created_ms_; }
     SandboxState state() const { return state_; }
-    void set_running() { state_ = SandboxState::Running; }
+    // In use from now on, for the idle limit.
+    void set_running();
+    void set_paused() { state_ = SandboxState::Paused; }
+    const Lifespan& lifespan() const { return spec_.lifespan; }
+    void set_lifespan(Lifespan lifespan);
+    // Since when, since the epoch; 0: it is not paused.
+    int64_t paused_ms() const { return paused_ms_; }
+    void set_paused_ms(int64_t at_ms) { paused_ms_ = at_ms; }
+    // It has no processes any more, only its files; why, in one word. They come anew when it goes
+    // on, and then the next run of each context says so.
+    bool cold() const { return !cold_.empty(); }
+    const std::string& cold_why() const { return cold_; }
+    void set_cold(std::string why) { cold_ = std::move(why); }
+    void revived();
+    std::string take_lost() { return std::exchange(loss_, {}); }
+
+    // What happens in its life: a log of events, as of a run. Closed by `ended`.
+    const std::shared_ptr<RunLog>& events() const { return events_; }
+    void tell(std::string_view type, json::object data);
+    // While its state changes nobody else changes it.
+    bool changing() const { return changing_; }
+    void begin_change() { changing_ = true; }
+    void end_change();
+    // Something about its state or its use is other than before.
+    Signal& changed() { return changed_; }
 
     const std::shared_ptr<Narrowing>& narrowing() const { return narrowing_; }
+    const std::shared_ptr<Network>& network() const { return network_; }
     // What its disk held when somebody looked last.
     struct Disk {
         uint64_t bytes = 0;
@@ -72,17 +104,14 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     const std::optional<Disk>& disk() const { return disk_; }
     void set_disk(Disk disk) { disk_ = disk; }
 
+    // A connection to the agent is kept for the next run: making one takes longer than a small
+    // cell.
+    void keep(AgentConnection agent) { spare_ = std::move(agent); }
+    bool keeps_connection() const { return spare_.has_value(); }
+    std::optional<AgentConnection> take_kept() { return std::exchange(spare_, std::nullopt); }
+
     // Ports of its servers that are reachable without a key.
     std::set<uint16_t>& published_ports() { return published_ports_; }
-
-    // Whether processes may work in it that nobody waits for: before it counts as idle, its agent
-    // is asked.
-    bool may_work() const { return may_work_; }
-    void set_may_work() { may_work_ = true; }
-    // While it is asked, nobody else asks; afterwards its idle time begins anew if it works.
-    enum class Work { Asking, Working, Resting };
-    bool being_asked() const { return being_asked_; }
-    void set_work(Work work);
 
     // What the last run that ended has listed.
     const std::vector<Artifact>& last_artifacts() const { return last_artifacts_; }
@@ -121,23 +150,37 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
       private:
         std::shared_ptr<Sandbox> sandbox_;
     };
-    bool idle(int64_t now_steady_ms) const;
+    bool in_use() const { return users_ > 0 || busy(); }
+    // For how long; nothing while it is in use.
+    std::optional<int64_t> idle_ms(int64_t now_steady_ms) const;
+    // The CPU time that its processes had used at some moment of its idle time.
+    struct CpuSample {
+        uint64_t cpu_ms = 0;
+        int64_t at_ms = 0;  // steady
+    };
+    const std::optional<CpuSample>& idle_sample() const { return idle_sample_; }
+    void set_idle_sample(CpuSample sample) { idle_sample_ = sample; }
+    // Its processes were at work: its idle time begins anew.
+    void touch();
+    // Once for each end that it is warned of.
+    bool warn_once(LifeLimit limit);
     // How long it took to make, once: for the first run's `start_ms`.
     void set_create_ms(int64_t spent) { create_ms_ = spent; }
     int64_t take_create_ms() { return std::exchange(create_ms_, 0); }
 
   private:
     const Name name_;
-    const SandboxSpec spec_;
+    SandboxSpec spec_;
     const std::string agent_socket_;
     const std::shared_ptr<Narrowing> narrowing_;
+    const std::shared_ptr<Network> network_;
     const int64_t created_ms_;
     std::function<void(std::shared_ptr<Sandbox>, Death)> lost_;
     SandboxState state_ = SandboxState::Creating;
     std::vector<std::shared_ptr<Context>> contexts_;
+    std::optional<AgentConnection> spare_;
     std::vector<Artifact> last_artifacts_;
     std::set<uint16_t> published_ports_;
-    bool may_work_ = false, being_asked_ = false;
     std::optional<Disk> disk_;
     std::optional<Death> death_;
     Signal died_;
@@ -145,6 +188,13 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     uint64_t number_ = 0;
     int64_t last_used_;  // steady
     int64_t create_ms_ = 0;
+    int64_t paused_ms_ = 0;
+    std::string cold_, loss_;
+    std::optional<CpuSample> idle_sample_;
+    std::optional<LifeLimit> warned_;
+    const std::shared_ptr<RunLog> events_ = std::make_shared<RunLog>();
+    bool changing_ = false;
+    Signal changed_;
 };
 
 }  // namespace cloister::engine

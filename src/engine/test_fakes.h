@@ -11,6 +11,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <list>
 #include <map>
 #include <memory>
@@ -102,6 +103,7 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
         bool ended = false;
     };
     bool may_go = false;
+    bool forks = false;              // its interpreters
     bool mute = false;               // it does not say what goes on in it
     int64_t stdin_bytes = 0;         // what it says that it has got
     std::string stdin_later;         // what came of stdin after an attach
@@ -215,7 +217,7 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
         }
         ++prepared;
         contexts_.insert(std::string(request.at("context").as_string()));
-        co_await peer.event({{"ok", true}, {"started", "plain"}});
+        co_await peer.event({{"ok", true}, {"started", forks ? "forked" : "plain"}});
     }
 
     Task<void> interrupt(FakePeer& peer, const json::object& request) {
@@ -317,7 +319,13 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
             bytes += frame->payload;
         }
         files[path] = bytes;
-        co_await peer.event({{"ok", true}, {"size", bytes.size()}});
+        co_await peer.event({{"ok", true}, {"size", bytes.size()}, {"entry", entry(path)}});
+    }
+
+    static json::object entry(const std::string& path) {
+        return {{"path", path},     {"type", "file"},   {"size", 1},      {"mode", 420},
+                {"uid", 1000},      {"gid", 1000},      {"user", "user"}, {"group", "user"},
+                {"modified_ms", 1}, {"etag", "1-1-1-1"}};
     }
 
     Task<void> read_file(FakePeer& peer, const json::object& request) {
@@ -327,7 +335,7 @@ class FakeAgent : public std::enable_shared_from_this<FakeAgent> {
             co_return;
         }
         co_await peer.event(
-            {{"ok", true}, {"size", found->second.size()}, {"mode", 420}, {"modified_ms", 1}});
+            {{"ok", true}, {"size", found->second.size()}, {"entry", entry(found->first)}});
         if (!found->second.empty()) co_await peer.send(FrameKind::Data, found->second);
         co_await peer.send(FrameKind::Data, "");
     }
@@ -355,7 +363,14 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
     bool refuses = false;                                      // creates fail
     bool silent = false;                                       // nothing is answered
     uint64_t memory_in_use = 0;                                // of each sandbox
-    std::vector<warden::NarrowRequest> narrowed;               // as they came
+    uint64_t cpu_ms = 0;                                       // likewise
+    uint64_t memory_used = 0;                                  // likewise
+    bool freezes = true;
+    bool has_zygote = false;
+    std::set<std::string> frozen;
+    std::vector<std::string> revived;
+    std::set<std::string> ended;                  // has their files only: says so after each hello
+    std::vector<warden::NarrowRequest> narrowed;  // as they came
 
     // The warden's process dies, and takes its sandboxes with it.
     void break_off() {
@@ -402,14 +417,18 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
 
     std::vector<warden::Reply> answer(const warden::Request& request) {
         if (const auto* hello = std::get_if<warden::HelloRequest>(&request)) {
-            return {warden::HelloReply{.tag = hello->tag,
-                                       .base_template = *warden::Id::from(std::string(20, 'b')),
-                                       .cgroup_mode = 1,
-                                       .enforced = 15,
-                                       .host_cpus = 2,
-                                       .host_memory = 1 << 30,
-                                       .pool_bytes = 1 << 30,
-                                       .pool_free = 1 << 29}};
+            std::vector<warden::Reply> said{
+                warden::HelloReply{.tag = hello->tag,
+                                   .templates = {*warden::Id::from(std::string(20, 'b'))},
+                                   .cgroup_mode = 1,
+                                   .enforced = 15,
+                                   .host_cpus = 2,
+                                   .host_memory = 1 << 30,
+                                   .pool_bytes = 1 << 30,
+                                   .pool_free = 1 << 29}};
+            for (const std::string& id : ended)
+                said.push_back(warden::EndedEvent{.sandbox = *warden::Id::from(id), .signal = 9});
+            return said;
         }
         if (const auto* create = std::get_if<warden::CreateRequest>(&request))
             return {create_one(*create)};
@@ -422,7 +441,26 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
         if (const auto* narrow = std::get_if<warden::NarrowRequest>(&request))
             return {narrow_one(*narrow)};
         if (const auto* usage = std::get_if<warden::UsageRequest>(&request)) {
-            return {warden::UsageReply{.tag = usage->tag, .disk_bytes = 4096}};
+            return {warden::UsageReply{.tag = usage->tag,
+                                       .cpu_ms = cpu_ms,
+                                       .memory_bytes = memory_used,
+                                       .disk_bytes = 4096}};
+        }
+        if (const auto* freeze = std::get_if<warden::FreezeRequest>(&request)) {
+            if (!freezes)
+                return {warden::done(freeze->tag, make_error(ErrorKind::Unimplemented, "no"))};
+            const std::string id(freeze->sandbox.view());
+            if (freeze->frozen == 1)
+                frozen.insert(id);
+            else
+                frozen.erase(id);
+            return {warden::done(freeze->tag, {})};
+        }
+        if (const auto* revive = std::get_if<warden::ReviveRequest>(&request)) {
+            const std::string id(revive->sandbox.view());
+            agents[id] = FakeAgent::start(layout::agent_socket(data_, id));
+            revived.push_back(id);
+            return {warden::done(revive->tag, {})};
         }
         if (const auto* pool = std::get_if<warden::PoolRequest>(&request)) {
             return {warden::PoolReply{
@@ -452,6 +490,7 @@ class FakeWarden : public std::enable_shared_from_this<FakeWarden> {
         }
         const std::string id(request.plan.sandbox.view());
         agents[id] = FakeAgent::start(layout::agent_socket(data_, id));
+        agents[id]->forks = has_zygote;
         return warden::done(request.tag, {});
     }
 
@@ -480,11 +519,13 @@ class DataDirectory {
 // A whole engine with a fake warden, connected.
 class Bench {
   public:
+    PoolConfig pool{.target = 0};  // before start()
     Task<void> start() {
         warden_ = FakeWarden::start(data_.path());
-        engine_ = *Engine::create(data_.path());
+        engine_ = *Engine::create(data_.path(), {.pool = pool});
         engine_->start();
-        while (!engine_->warden().base_template()) co_await sleep_for(std::chrono::milliseconds(1));
+        while (!engine_->warden().built_in_template("base"))
+            co_await sleep_for(std::chrono::milliseconds(1));
     }
     Task<void> stop() {
         co_await engine_->shut_down();
@@ -494,16 +535,18 @@ class Bench {
     }
 
     // A new server takes over, as after kill -9 of the first: of that nothing more is heard.
-    Task<void> restart() {
+    enum class Reboot { No, Yes };
+    Task<void> restart(Reboot reboot = Reboot::No) {
         engine_->warden().stop();
         DataDirectory& next = later_.emplace_back();
         std::filesystem::remove_all(next.path() + "/run");
         std::filesystem::create_directory_symlink(data_.path() + "/run", next.path() + "/run");
         std::filesystem::copy(data() + "/state", next.path() + "/state",
                               std::filesystem::copy_options::recursive);
+        if (reboot == Reboot::Yes) std::ofstream(next.path() + "/state/boot_id") << "another boot";
         former_.push_back(std::move(engine_));
         now_ = next.path();
-        engine_ = *Engine::create(now_);
+        engine_ = *Engine::create(now_, {.pool = pool});
         engine_->start();
         co_await engine_->recovered();
     }

@@ -1,5 +1,7 @@
 #include "engine/warden_client.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -89,18 +91,18 @@ Task<Result<void>> WardenClient::connected() {
 Task<void> WardenClient::read_until_broken() {
     const std::shared_ptr<UnixStream> stream = stream_;
     for (;;) {
-        Result<std::string> message = co_await stream->read_some(limits::kWardenMessageMax);
-        if (!message || message->empty()) co_return;
-        const Result<warden::Reply> reply = warden::decode_reply(*message);
+        Result<os::Received> message = co_await stream->receive(limits::kWardenMessageMax);
+        if (!message || message->bytes.empty()) co_return;
+        const Result<warden::Reply> reply = warden::decode_reply(message->bytes);
         if (!reply) {
             log_error("the warden sent what is no reply", {{"error", reply.error().message}});
             co_return;
         }
-        take(*reply);
+        take(*reply, std::move(message->fds));
     }
 }
 
-void WardenClient::take(const warden::Reply& reply) {
+void WardenClient::take(const warden::Reply& reply, std::vector<os::Fd> fds) {
     if (const auto* ended = std::get_if<warden::EndedEvent>(&reply)) {
         if (on_ended_) on_ended_(std::string(ended->sandbox.view()));
         return;
@@ -113,6 +115,7 @@ void WardenClient::take(const warden::Reply& reply) {
         reply);
     const auto found = pending_.find(tag);
     if (found == pending_.end()) return;  // its request has timed out
+    found->second->fds = std::move(fds);
     if (const auto* done = std::get_if<warden::DoneReply>(&reply)) {
         finish(tag, warden::result_of(*done));
         return;
@@ -134,6 +137,13 @@ void WardenClient::fail_all() {
 }
 
 Task<Result<std::vector<warden::Reply>>> WardenClient::ask(uint64_t tag, std::string message) {
+    const auto pending = co_await ask_whole(tag, std::move(message));
+    if (!pending) co_return pending.error();
+    co_return std::move((*pending)->replies);
+}
+
+Task<Result<std::shared_ptr<WardenClient::Pending>>> WardenClient::ask_whole(uint64_t tag,
+                                                                             std::string message) {
     if (!stream_) co_return not_there();
     const auto self = shared_from_this();
     const auto pending = std::make_shared<Pending>();
@@ -147,7 +157,7 @@ Task<Result<std::vector<warden::Reply>>> WardenClient::ask(uint64_t tag, std::st
                              "the part of the service that makes sandboxes did not answer in time");
     }
     if (!*pending->end) co_return std::move(*pending->end).error();
-    co_return std::move(pending->replies);
+    co_return pending;
 }
 
 Task<void> WardenClient::send_queued() {
@@ -177,7 +187,7 @@ Task<Result<warden::HelloReply>> WardenClient::hello() {
     const warden::HelloRequest request{.tag = tag};
     const auto facts =
         co_await ask_for<warden::HelloReply>(tag, warden::encode(warden::Request(request)));
-    if (facts) base_template_ = facts->base_template;
+    if (facts) templates_ = facts->templates;
     co_return facts;
 }
 
@@ -238,9 +248,58 @@ Task<Result<void>> WardenClient::narrow(std::string sandbox, uint64_t memory_max
     co_return Result<void>{};
 }
 
-Result<warden::Id> WardenClient::base_template() const {
-    if (!base_template_) return not_there();
-    return *base_template_;
+Task<Result<std::vector<os::Fd>>> WardenClient::network(std::string sandbox,
+                                                        warden::PathKind kind) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::NetworkRequest request{.tag = tag, .sandbox = *id, .kind = kind};
+    const auto pending = co_await ask_whole(tag, warden::encode(warden::Request(request)));
+    if (!pending) co_return pending.error();
+    co_return std::move((*pending)->fds);
+}
+
+Task<Result<void>> WardenClient::ask_done(uint64_t tag, warden::Request request) {
+    const auto replies = co_await ask(tag, warden::encode(request));
+    if (!replies) co_return replies.error();
+    co_return Result<void>{};
+}
+
+Task<Result<void>> WardenClient::set_frozen(std::string sandbox, uint32_t frozen) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::FreezeRequest request{.tag = tag, .sandbox = *id, .frozen = frozen};
+    co_return co_await ask_done(tag, warden::Request(request));
+}
+
+Task<Result<void>> WardenClient::freeze(std::string sandbox) {
+    co_return co_await set_frozen(std::move(sandbox), 1);
+}
+
+Task<Result<void>> WardenClient::thaw(std::string sandbox) {
+    co_return co_await set_frozen(std::move(sandbox), 0);
+}
+
+Task<Result<void>> WardenClient::revive(std::string sandbox) {
+    const Result<warden::Id> id = warden::Id::from(sandbox);
+    if (!id) co_return id.error();
+    const uint64_t tag = next_tag();
+    const warden::ReviveRequest request{.tag = tag, .sandbox = *id};
+    co_return co_await ask_done(tag, warden::Request(request));
+}
+
+Result<warden::Id> WardenClient::built_in_template(std::string_view name) const {
+    if (!templates_) return not_there();
+    const size_t place = TRY(get_built_in_template(name));
+    const warden::Id& revision = (*templates_)[place];
+    if (revision != warden::Id()) return revision;
+    return invalid_field(
+        "template",
+        fmt::format(
+            "the image of the template `{}` is not built on this host: run `{}` there, then "
+            "start the service anew (`sudo ./dev stop`, and the next run does)",
+            kBuiltInTemplates[place].name, kBuiltInTemplates[place].build));
 }
 
 }  // namespace cloister::engine

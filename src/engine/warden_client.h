@@ -49,26 +49,38 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     Task<Result<warden::PoolReply>> pool();
     // 0 puts the limit of the plan back.
     Task<Result<void>> narrow(std::string sandbox, uint64_t memory_max, uint32_t pids_max);
-    // The revision of the built-in `base`, from the newest hello; Unavailable before the first one.
-    Result<warden::Id> base_template() const;
+    // The way out of a running sandbox, as descriptors of warden::PathFd; none for PathKind::None.
+    Task<Result<std::vector<os::Fd>>> network(std::string sandbox, warden::PathKind kind);
+    Task<Result<void>> freeze(std::string sandbox);
+    Task<Result<void>> thaw(std::string sandbox);
+    // Starts the processes of one that has ended, on its files.
+    Task<Result<void>> revive(std::string sandbox);
+    // The revision of a built-in template, from the newest hello; Unavailable before the first one,
+    // InvalidArgument if its image was not built on this host.
+    Result<warden::Id> built_in_template(std::string_view name) const;
 
   private:
     struct Pending {
         std::vector<warden::Reply> replies;
         std::optional<Result<void>> end;
+        std::vector<os::Fd> fds;
         Signal changed;
     };
 
     static Task<void> keep_connected(std::shared_ptr<WardenClient> self);
     static Task<void> announce(std::shared_ptr<WardenClient> self);
     Task<void> read_until_broken();
-    void take(const warden::Reply& reply);
+    void take(const warden::Reply& reply, std::vector<os::Fd> fds);
     void finish(uint64_t tag, Result<void> end);
     void fail_all();
+    Task<Result<std::shared_ptr<Pending>>> ask_whole(uint64_t tag, std::string message);
     Task<Result<std::vector<warden::Reply>>> ask(uint64_t tag, std::string message);
     // For requests that one reply of a kind answers.
     template <class T>
     Task<Result<T>> ask_for(uint64_t tag, std::string message);
+    // For those that are answered with Done.
+    Task<Result<void>> ask_done(uint64_t tag, warden::Request request);
+    Task<Result<void>> set_frozen(std::string sandbox, uint32_t frozen);
     Task<void> send_queued();
     uint64_t next_tag() { return ++last_tag_; }
 
@@ -84,7 +96,7 @@ class WardenClient : public std::enable_shared_from_this<WardenClient> {
     bool stopped_ = false;
     uint64_t last_tag_ = 0;
     std::map<uint64_t, std::shared_ptr<Pending>> pending_;
-    std::optional<warden::Id> base_template_;
+    std::optional<decltype(warden::HelloReply::templates)> templates_;
 };
 
 }  // namespace cloister::engine

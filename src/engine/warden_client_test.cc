@@ -14,7 +14,7 @@ Task<void> without_warden(Checks&) {
     client->start();
     const auto answer = co_await client->hello();
     EXPECT_EQ(answer.error().kind, ErrorKind::Unavailable);
-    EXPECT_FALSE(client->base_template());
+    EXPECT_FALSE(client->built_in_template("base"));
     client->stop();
 }
 TEST(WardenClient, WithoutAWardenRequestsFailAtOnce) {
@@ -37,7 +37,7 @@ Task<void> coming_later(Checks& checks) {
     const auto warden = FakeWarden::start(data.path());
     for (int i = 0; i < 300 && came == 0; ++i) co_await checks.settle();
     EXPECT_EQ(came, 1);
-    EXPECT_TRUE(client->base_template());
+    EXPECT_TRUE(client->built_in_template("base"));
     client->stop();
     warden->stop();
     co_await checks.settle();
@@ -68,7 +68,7 @@ Task<void> overlapping(Checks& checks) {
     const auto warden = FakeWarden::start(data.path());
     const auto client = std::make_shared<WardenClient>(layout::warden_socket(data.path()));
     client->start();
-    while (!client->base_template()) co_await checks.settle();
+    while (!client->built_in_template("base")) co_await checks.settle();
     size_t answered = 0;
     for (int i = 0; i < 100; ++i) spawn(ask_status(client, &answered));
     for (int i = 0; i < 100 && answered < 100; ++i) co_await checks.settle();

@@ -44,6 +44,8 @@ std::string_view reason_of(int status) {
             return "Request Timeout";
         case 409:
             return "Conflict";
+        case 412:
+            return "Precondition Failed";
         case 413:
             return "Content Too Large";
         case 414:
@@ -223,6 +225,25 @@ Task<Result<void>> Answer::write(std::string bytes) {
     chunk += bytes;
     chunk += "\r\n";
     co_return co_await put(chunk);
+}
+
+Task<Result<void>> Answer::write_file(const os::Fd& file, uint64_t offset, uint64_t length) {
+    CLOISTER_CHECK(state_ != State::Open);
+    if (state_ != State::Streaming || gone_) co_return gone();
+    if (length == 0 || settings_.send_body == SendBody::No) co_return Result<void>{};
+    if (!remaining_ || length > *remaining_) {
+        abort();
+        co_return make_error(ErrorKind::Internal, "a file is sent within the answer's length");
+    }
+    *remaining_ -= length;
+    auto sent = co_await stream_.send_file(file, offset, length, settings_.write_timeout_ms);
+    if (!sent) {
+        state_ = State::Broken;
+        stream_.close();
+        client_gone();
+        co_return gone();
+    }
+    co_return Result<void>{};
 }
 
 Task<Result<void>> Answer::finish() {

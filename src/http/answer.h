@@ -49,6 +49,7 @@ class Answer final : public Response {
     Task<Result<void>> send(int status, Headers headers, std::string body) override;
     Task<Result<void>> start(int status, Headers headers, std::optional<uint64_t> length) override;
     Task<Result<void>> write(std::string bytes) override;
+    Task<Result<void>> write_file(const os::Fd& file, uint64_t offset, uint64_t length) override;
     Task<Result<void>> finish() override;
     Task<Result<std::shared_ptr<WebSocket>>> upgrade(const Request& request,
                                                      size_t message_max) override;

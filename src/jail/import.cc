@@ -15,23 +15,39 @@
 #include "jail/template_root.h"
 #include "os/btrfs.h"
 #include "os/process.h"
+#include "wire/layout.h"
+#include "wire/templates.h"
 
 namespace cloister::jail {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kImagePrefix = "base-";
 constexpr std::string_view kImageSuffix = ".tar.zst";
 constexpr size_t kImageHash = 12;
 
-// Makes subvolume `parent`/`id` by filling a partial one, and renames it when it is on disk.
+// Makes `name` in `directory`: empty, or a copy of the subvolume `from`.
+Result<void> begin_subvolume(const os::Fd& directory, const std::string& name,
+                             const std::string& from) {
+    if (from.empty()) return os::create_subvolume(directory, name);
+    auto source = os::open_at(directory, from, O_RDONLY | O_DIRECTORY);
+    if (!source) {
+        return make_error(ErrorKind::InvalidArgument,
+                          "the image is a layer on " + from +
+                              ", which is not in the pool: give the image of its base, too");
+    }
+    return os::snapshot_subvolume(*source, directory, name, os::Access::ReadWrite);
+}
+
+// Makes subvolume `parent`/`id` by filling a partial one, which begins as a copy of `from` if that
+// is not empty, and renames it when it is on disk.
 Result<void> import_as(const Pool& pool, const char* parent, const std::string& id,
+                       const std::string& from,
                        const std::function<Result<void>(const os::Fd&)>& fill) {
     const os::Fd directory = TRY(pool.directory(parent));
     const std::string partial = id + ".partial";
     TRY_OK(os::delete_subvolume(directory, partial));
-    TRY_OK(os::create_subvolume(directory, partial));
+    TRY_OK(begin_subvolume(directory, partial, from));
     const os::Fd subvolume = TRY(os::open_at(directory, partial, O_RDONLY | O_DIRECTORY));
     TRY_OK(fill(subvolume));
     if (::fchmod(subvolume.get(), 0755) != 0) return last_os_failure("opening " + id);
@@ -131,6 +147,8 @@ constexpr std::string_view kAgentFile = "bin/cloister-agent";
 constexpr mode_t kAgentMode = 0711;
 constexpr uid_t kAgentOwner = limits::kLowIds;
 
+constexpr size_t kCaBundleMax = 4 * limits::kMiB;
+
 struct RuntimeFile {
     std::string path;  // relative
     std::string bytes;
@@ -169,6 +187,12 @@ Result<std::vector<RuntimeFile>> read_runtime(const std::string& directory) {
     return files;
 }
 
+Result<RuntimeFile> read_ca_bundle(const std::string& path) {
+    RuntimeFile file{.path = layout::kCaBundle, .bytes = TRY(os::read_file(path, kCaBundleMax))};
+    if (file.bytes.find("-----BEGIN CERTIFICATE-----") != std::string::npos) return file;
+    return make_error(ErrorKind::InvalidArgument, path + " holds no certificate (PEM)");
+}
+
 bool has_agent(const std::vector<RuntimeFile>& files) {
     return std::ranges::find(files, kAgentFile, &RuntimeFile::path) != files.end();
 }
@@ -199,39 +223,67 @@ Result<void> write_runtime(const os::Fd& target, const std::vector<RuntimeFile>&
     return {};
 }
 
+// The hash behind the dash at `dash`; empty if there is none.
+std::string_view hash_at(std::string_view stem, size_t dash) {
+    if (dash >= stem.size() || stem[dash] != '-') return {};
+    const std::string_view hash = stem.substr(dash + 1, kImageHash);
+    const bool whole = hash.size() == kImageHash &&
+                       hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    return whole ? hash : std::string_view();
+}
+
+// An id: name and hash, filled up.
+std::string revision_of(std::string_view built_in, std::string_view hash) {
+    std::string revision(built_in);
+    revision += hash;
+    revision.resize(kIdLength, '0');
+    return revision;
+}
+
 }  // namespace
 
-Result<std::string> revision_of_image(const std::string& path) {
-    const std::string name = fs::path(path).filename();
-    const std::string_view view = name;
-    const bool shaped = view.size() == kImagePrefix.size() + kImageHash + kImageSuffix.size() &&
-                        view.starts_with(kImagePrefix) && view.ends_with(kImageSuffix);
-    const std::string_view hash = shaped ? view.substr(kImagePrefix.size(), kImageHash) : "";
-    if (hash.empty() || hash.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
-        return make_error(
-            ErrorKind::InvalidArgument,
-            "the image file " + name + " must be called base-<12 hex digits>.tar.zst");
+Result<ImageName> name_of_image(const std::string& path) {
+    const std::string file = fs::path(path).filename();
+    const std::string_view stem = std::string_view(file).substr(
+        0, file.ends_with(kImageSuffix) ? file.size() - kImageSuffix.size() : 0);
+    const size_t dash = std::min(stem.find('-'), stem.size());
+    const auto built_in = find_built_in_template(stem.substr(0, dash));
+    const std::string_view hash = hash_at(stem, dash), base = hash_at(stem, dash + 1 + kImageHash);
+    const bool is_layer = built_in.value_or(0) != 0;
+    const size_t length = dash + (is_layer ? 2 : 1) * (1 + kImageHash);
+    if (!built_in || hash.empty() || base.empty() == is_layer || stem.size() != length) {
+        return make_error(ErrorKind::InvalidArgument,
+                          "the image file " + file +
+                              " must be called base-HASH.tar.zst, or NAME-HASH-BASEHASH.tar.zst "
+                              "for a layer, each hash 12 hex digits");
     }
-    return "base" + std::string(hash) + "0000";
+    ImageName name{.built_in = std::string(stem.substr(0, dash)), .revision = {}, .base = {}};
+    name.revision = revision_of(name.built_in, hash);
+    if (is_layer) name.base = revision_of(kBuiltInTemplates[0].name, base);
+    return name;
 }
 
 Result<Imported> import_image(const Pool& pool, const std::string& path) {
-    Imported imported{.id = TRY(revision_of_image(path))};
+    const ImageName name = TRY(name_of_image(path));
+    Imported imported{.id = name.revision};
     imported.was_there = there(pool, kTemplates, imported.id);
     if (!imported.was_there) {
-        TRY_OK(import_as(pool, kTemplates, imported.id, [&](const os::Fd& target) -> Result<void> {
+        const auto fill = [&](const os::Fd& target) -> Result<void> {
             TRY_OK(unpack(path, target));
             TRY_OK(check_template_root(target));
             imported.foreign_ids = TRY(inspect(path_of(target)));
             return {};
-        }));
+        };
+        TRY_OK(import_as(pool, kTemplates, imported.id, name.base, fill));
     }
-    TRY_OK(pool.set_base_template(imported.id));
+    TRY_OK(pool.set_built_in_template(name.built_in, imported.id));
     return imported;
 }
 
-Result<Imported> import_runtime(const Pool& pool, const std::string& directory) {
-    const std::vector<RuntimeFile> files = TRY(read_runtime(directory));
+Result<Imported> import_runtime(const Pool& pool, const std::string& directory,
+                                const std::string& ca_bundle) {
+    std::vector<RuntimeFile> files = TRY(read_runtime(directory));
+    if (!ca_bundle.empty()) files.push_back(TRY(read_ca_bundle(ca_bundle)));
     if (!has_agent(files)) {
         return make_error(
             ErrorKind::InvalidArgument,
@@ -240,7 +292,7 @@ Result<Imported> import_runtime(const Pool& pool, const std::string& directory) 
     Imported imported{.id = digest_of(files)};
     imported.was_there = there(pool, kRuntimes, imported.id);
     if (imported.was_there) return imported;
-    TRY_OK(import_as(pool, kRuntimes, imported.id,
+    TRY_OK(import_as(pool, kRuntimes, imported.id, "",
                      [&](const os::Fd& target) { return write_runtime(target, files); }));
     return imported;
 }

@@ -22,7 +22,9 @@
 namespace cloister::jail {
 namespace {
 
-constexpr const char* kBaseFile = "templates/base";
+std::string path_of_template(std::string_view name) {
+    return std::string(kTemplates) + "/" + std::string(name);
+}
 
 Result<uint64_t> free_bytes(const std::string& directory) {
     struct statvfs space{};
@@ -188,24 +190,26 @@ Result<uint64_t> Pool::template_bytes() const {
     uint64_t bytes = 0;
     for (const std::string& name : TRY(list(kTemplates))) {
         const auto subvolume = directory(std::string(kTemplates) + "/" + name);
-        if (subvolume) bytes += TRY(os::used_bytes(*subvolume));  // else the file `base`
+        if (subvolume) bytes += TRY(os::used_bytes(*subvolume));  // else a file that names one
     }
     return bytes;
 }
 
-Result<std::string> Pool::base_template() const {
-    const auto file = os::open_at(root_, kBaseFile, O_RDONLY | O_NOFOLLOW);
+Result<std::string> Pool::built_in_template(std::string_view name) const {
+    const std::string path = path_of_template(name);
+    const auto file = os::open_at(root_, path, O_RDONLY | O_NOFOLLOW);
     if (!file)
-        return make_error(ErrorKind::NotFound,
-                          "no image was imported yet: run `cloister-warden prepare`");
+        return make_error(ErrorKind::NotFound, "no image of `" + std::string(name) +
+                                                   "` was imported yet: run `cloister-warden "
+                                                   "prepare`");
     std::string revision = TRY(os::read_all(*file, 64));
     if (!is_id(revision))
-        return make_error(ErrorKind::Internal, "templates/base of the pool names no revision");
+        return make_error(ErrorKind::Internal, path + " of the pool names no revision");
     return revision;
 }
 
-Result<void> Pool::set_base_template(const std::string& revision) const {
-    return os::write_file_atomically(path_ + "/" + kBaseFile, revision, 0600);
+Result<void> Pool::set_built_in_template(std::string_view name, const std::string& revision) const {
+    return os::write_file_atomically(path_ + "/" + path_of_template(name), revision, 0600);
 }
 
 Result<void> Pool::sync() const {

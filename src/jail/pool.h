@@ -1,8 +1,9 @@
 // The btrfs pool: a file in the data directory that holds templates, runtimes and the sandboxes'
 // files.
 //
-//     templates/REVISION        a root file system, read-only; templates/base names the built-in
-//     one's revision runtimes/ID               agent and interpreter drivers, read-only
+//     templates/REVISION        a root file system, read-only
+//     templates/NAME            a file: the revision of the built-in template of that name
+//     runtimes/ID               agent and interpreter drivers, read-only
 //     projects/PROJECT/ID       a project's own snapshot of a template or runtime
 //     sandboxes/SANDBOX         upper and work directory of a sandbox's root, bound by a quota
 //     spools/SANDBOX            the whole output of its runs, bound by a quota of its own
@@ -10,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "os/fd.h"
@@ -56,9 +58,9 @@ class Pool {
     Result<void> grow(uint64_t bytes) const;
     // Bytes that the templates hold.
     Result<uint64_t> template_bytes() const;
-    // The revision of the built-in template; NotFound if no image was imported yet.
-    Result<std::string> base_template() const;
-    Result<void> set_base_template(const std::string& revision) const;
+    // The revision of a built-in template; NotFound if no image of it was imported yet.
+    Result<std::string> built_in_template(std::string_view name) const;
+    Result<void> set_built_in_template(std::string_view name, const std::string& revision) const;
     // Writes everything to the disk.
     Result<void> sync() const;
     Result<void> unmount();

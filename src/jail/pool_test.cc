@@ -174,7 +174,7 @@ TEST_F(PoolTest, ImportsAnImageAndStartsOverAfterAKill) {
     const std::string image = data_ + "/base-0123456789ab.tar.zst";
     ASSERT_TRUE(os::run_program(
         {"tar", "--create", "--zstd", "--file", image, "--directory", data_ + "/root", "."}));
-    EXPECT_EQ(pool_->base_template().error().kind, ErrorKind::NotFound);
+    EXPECT_EQ(pool_->built_in_template("base").error().kind, ErrorKind::NotFound);
 
     // What a killed import leaves: a partial subvolume with something in it.
     const auto templates = pool_->directory(kTemplates);
@@ -185,10 +185,35 @@ TEST_F(PoolTest, ImportsAnImageAndStartsOverAfterAKill) {
     ASSERT_TRUE(imported) << imported.error().message;
     EXPECT_EQ(imported->id, "base0123456789ab0000");
     EXPECT_EQ(imported->foreign_ids, 1u);
-    EXPECT_EQ(*pool_->base_template(), imported->id);
+    EXPECT_EQ(*pool_->built_in_template("base"), imported->id);
     EXPECT_EQ(*os::read_file(in_pool("templates/base0123456789ab0000/etc/motd"), 100), "welcome");
     EXPECT_FALSE(fs::exists(in_pool("templates/base0123456789ab0000/rest")));
     EXPECT_TRUE(import_image(*pool_, image)->was_there);
+}
+
+TEST_F(PoolTest, ImportsALayerOverItsBase) {
+    make_root();
+    write_text(data_ + "/root/both", "base");
+    const std::string base = data_ + "/base-0123456789ab.tar.zst";
+    ASSERT_TRUE(os::run_program(
+        {"tar", "--create", "--zstd", "--file", base, "--directory", data_ + "/root", "."}));
+    fs::create_directories(data_ + "/layer");
+    write_text(data_ + "/layer/both", "layer");
+    const std::string layer = data_ + "/polyglot-00000000000f-0123456789ab.tar.zst";
+    ASSERT_TRUE(os::run_program(
+        {"tar", "--create", "--zstd", "--file", layer, "--directory", data_ + "/layer", "."}));
+    const auto refused = import_image(*pool_, layer);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("base0123456789ab0000"), std::string::npos);
+
+    ASSERT_TRUE(import_image(*pool_, base));
+    EXPECT_EQ(pool_->built_in_template("polyglot").error().kind, ErrorKind::NotFound);
+    const auto imported = import_image(*pool_, layer);
+    ASSERT_TRUE(imported) << imported.error().message;
+    EXPECT_EQ(*pool_->built_in_template("polyglot"), "polyglot00000000000f");
+    EXPECT_EQ(*pool_->built_in_template("base"), "base0123456789ab0000");
+    EXPECT_EQ(*os::read_file(in_pool("templates/polyglot00000000000f/both"), 100), "layer");
+    EXPECT_EQ(*os::read_file(in_pool("templates/base0123456789ab0000/both"), 100), "base");
 }
 
 TEST_F(PoolTest, RefusesAnImageWhoseProcIsALink) {
@@ -202,7 +227,7 @@ TEST_F(PoolTest, RefusesAnImageWhoseProcIsALink) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
     EXPECT_NE(refused.error().message.find("/proc is not a directory"), std::string::npos);
-    EXPECT_FALSE(pool_->base_template());
+    EXPECT_FALSE(pool_->built_in_template("base"));
 }
 
 TEST_F(PoolTest, RefusesAnImageWithADevice) {
@@ -215,7 +240,7 @@ TEST_F(PoolTest, RefusesAnImageWithADevice) {
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("dev/null"), std::string::npos)
         << refused.error().message;
-    EXPECT_FALSE(pool_->base_template());
+    EXPECT_FALSE(pool_->built_in_template("base"));
 }
 
 TEST(PoolImage, SaysWhatIsWrongWithASize) {
@@ -227,12 +252,26 @@ TEST(PoolImage, SaysWhatIsWrongWithASize) {
     EXPECT_FALSE(fs::exists(layout::pool_image(data)));
 }
 
-TEST(ImageName, BecomesARevision) {
-    EXPECT_EQ(*revision_of_image("/some/where/base-f4b51292141f.tar.zst"), "basef4b51292141f0000");
+TEST(ImageName, TellsTemplateAndRevision) {
+    const auto base = name_of_image("/some/where/base-f4b51292141f.tar.zst");
+    ASSERT_TRUE(base);
+    EXPECT_EQ(base->built_in, "base");
+    EXPECT_EQ(base->revision, "basef4b51292141f0000");
+    EXPECT_EQ(base->base, "");
+    const auto layer = name_of_image("polyglot-0123456789ab-f4b51292141f.tar.zst");
+    ASSERT_TRUE(layer);
+    EXPECT_EQ(layer->built_in, "polyglot");
+    EXPECT_EQ(layer->revision, "polyglot0123456789ab");
+    EXPECT_EQ(layer->base, base->revision);
+}
+
+TEST(ImageName, MustBeWhole) {
     for (const char* wrong :
          {"base-f4b51292141.tar.zst", "base-F4B51292141F.tar.zst", "base-f4b51292141f.tar",
-          "f4b51292141f.tar.zst", "base-../../etc/.tar.zst", ""}) {
-        EXPECT_EQ(revision_of_image(wrong).error().kind, ErrorKind::InvalidArgument) << wrong;
+          "f4b51292141f.tar.zst", "base-../../etc/.tar.zst", "", "polyglot-0123456789ab.tar.zst",
+          "base-f4b51292141f-f4b51292141f.tar.zst", "polyglot-0123456789ab-f4b51292141f0.tar.zst",
+          "other-f4b51292141f.tar.zst", "code-interpreter-v1-f4b51292141f.tar.zst"}) {
+        EXPECT_EQ(name_of_image(wrong).error().kind, ErrorKind::InvalidArgument) << wrong;
     }
 }
 

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 
 #include "base/limits.h"
 #include "jail/before_exec.h"
@@ -64,7 +65,9 @@ void enter_groups(Steps& steps, const SandboxBirth& birth) {
     steps.must(::unshare(CLONE_NEWCGROUP));
 }
 
+// Anew: in a sandbox that is started again it may be whatever its root has put there.
 void write_file(const Steps& steps, const char* path, const char* text, int length) {
+    ::unlink(path);
     const auto file = static_cast<int>(
         steps.must(::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644)));
     steps.must(::write(file, text, static_cast<size_t>(length)));
@@ -80,6 +83,11 @@ void set_names(Steps& steps, const char* id) {
     length = std::snprintf(text.data(), text.size(),
                            "127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", id);
     write_file(steps, "/etc/hosts", text.data(), length);
+    // Whoever listens there is outside (network_path.h), or there is nobody, and look-ups fail at
+    // once. A template may have a link in its place.
+    constexpr std::string_view kResolver = "nameserver 127.0.0.53\noptions edns0\n";
+    (void)::unlink("/etc/resolv.conf");
+    write_file(steps, "/etc/resolv.conf", kResolver.data(), static_cast<int>(kResolver.size()));
 }
 
 void start_loopback(Steps& steps) {

@@ -52,6 +52,11 @@ Result<void> make_directory(const os::Fd& parent, const char* name) {
     return {};
 }
 
+Result<os::Fd> open_subvolume(const Pool& pool, const char* parent, const warden::JailPlan& plan) {
+    const os::Fd directory = TRY(pool.directory(parent));
+    return os::open_at(directory, std::string(plan.sandbox.view()), kOpenDirectory);
+}
+
 Result<os::Fd> make_bounded_subvolume(const Pool& pool, const char* parent,
                                       const warden::JailPlan& plan, uint64_t bytes_max) {
     const std::string id(plan.sandbox.view());
@@ -125,13 +130,21 @@ struct Files {
     os::Fd root, runtime, spool;
 };
 
-Result<Files> make_files(const Host& host, const warden::JailPlan& plan,
-                         const Placement& placement) {
+Result<void> remove_spool(const Pool& pool, const warden::JailPlan& plan) {
+    const os::Fd directory = TRY(pool.directory(kSpools));
+    return os::delete_subvolume(directory, std::string(plan.sandbox.view()));
+}
+
+Result<Files> make_files(const Host& host, const warden::JailPlan& plan, const Placement& placement,
+                         SandboxFiles files_are) {
     const std::string revision(plan.template_revision.view());
     const os::Fd template_root = TRY(project_snapshot(host.pool, plan, kTemplates, revision));
     TRY_OK(check_template_root(template_root));
     const os::Fd runtime_root = TRY(project_snapshot(host.pool, plan, kRuntimes, host.runtime));
-    const os::Fd upper_root = TRY(make_upper(host.pool, plan));
+    const bool kept = files_are == SandboxFiles::Kept;
+    if (kept) TRY_OK(remove_spool(host.pool, plan));
+    const os::Fd upper_root =
+        TRY(kept ? open_subvolume(host.pool, kSandboxes, plan) : make_upper(host.pool, plan));
     const os::Fd spool_root = TRY(make_spool(host.pool, plan));
     const os::Fd id_map = TRY(os::make_id_map(id_map_of(placement)));
     constexpr uint64_t kQuiet = os::kMountNoSuid | os::kMountNoDev;
@@ -295,6 +308,10 @@ Result<void> create_nest_groups(const os::CgroupTree& cgroups, const std::string
 
 Result<void> remove_nest_objects(const Host& host, const std::string& nest) {
     ::unlink(layout::nest_socket(host.data, nest).c_str());
+    if (!host.cgroups.frozen_can_be_killed()) {
+        for (const std::string& group : host.cgroups.groups(nest))
+            (void)host.cgroups.thaw(user_group(nest, group));  // one that is none has none
+    }
     TRY_OK(host.cgroups.remove(reaper_group(nest)));
     return host.cgroups.remove(nest);
 }
@@ -320,15 +337,15 @@ Result<void> order_zygote(const Host& host, const warden::JailPlan& plan,
 }
 
 Result<void> create_sandbox_objects(const Host& host, const warden::JailPlan& plan,
-                                    const Placement& placement, const os::Fd& nest_socket,
-                                    const os::Fd& ready) {
+                                    const Placement& placement, SandboxFiles files_are,
+                                    const os::Fd& nest_socket, const os::Fd& ready) {
     TRY_OK(make_groups(host, plan, placement.nest));
     failpoint("warden:after_groups");
     const GroupFiles groups =
         TRY(open_group_files(host.cgroups, placement.nest, plan.sandbox.view()));
     const os::Fd listener = TRY(make_listener(host, plan.sandbox.view()));
     failpoint("warden:after_listener");
-    const Files files = TRY(make_files(host, plan, placement));
+    const Files files = TRY(make_files(host, plan, placement, files_are));
     failpoint("warden:after_files");
     const SpawnOrder order = order_of(host.cgroups, plan, placement.slot, groups);
     TRY_OK(send_order(nest_socket, order, files, listener, ready, groups));
@@ -343,11 +360,16 @@ Result<os::FoundProcess> find_sandbox_process(const os::CgroupTree& cgroups,
                                   first_id_of(placement));
 }
 
-Result<void> remove_sandbox_objects(const Host& host, const std::string& nest,
-                                    const std::string& sandbox) {
+Result<void> remove_sandbox_processes(const Host& host, const std::string& nest,
+                                      const std::string& sandbox) {
     ::unlink(layout::agent_socket(host.data, sandbox).c_str());
     failpoint("warden:after_socket_removed");
-    TRY_OK(host.cgroups.remove(sandbox_group(nest, sandbox)));
+    return host.cgroups.remove(sandbox_group(nest, sandbox));
+}
+
+Result<void> remove_sandbox_objects(const Host& host, const std::string& nest,
+                                    const std::string& sandbox) {
+    TRY_OK(remove_sandbox_processes(host, nest, sandbox));
     failpoint("warden:after_groups_removed");
     for (const char* parent : {kSpools, kSandboxes}) {
         const os::Fd directory = TRY(host.pool.directory(parent));

@@ -49,17 +49,24 @@ std::string user_group(const std::string& nest, std::string_view sandbox);
 Result<void> order_zygote(const Host& host, const warden::JailPlan& plan,
                           const Placement& placement, const os::Fd& nest_socket);
 
+// Kept: the sandbox has had processes before, and its files are there. The output of its former
+// runs goes.
+enum class SandboxFiles { Fresh, Kept };
+
 // Makes everything and sends the order to the nest's reaper. `ready` is the write end of the
 // sandbox's ready pipe. Changes this process's mount namespace. What was made stays if it fails:
 // call remove_sandbox_objects.
 Result<void> create_sandbox_objects(const Host& host, const warden::JailPlan& plan,
-                                    const Placement& placement, const os::Fd& nest_socket,
-                                    const os::Fd& ready);
+                                    const Placement& placement, SandboxFiles files,
+                                    const os::Fd& nest_socket, const os::Fd& ready);
 
 // The first process of a sandbox that was made before this warden; NotFound if it has ended.
 Result<os::FoundProcess> find_sandbox_process(const os::CgroupTree& cgroups,
                                               const Placement& placement, std::string_view sandbox);
 
+// Kills what is left of its processes, and removes all that is not its files.
+Result<void> remove_sandbox_processes(const Host& host, const std::string& nest,
+                                      const std::string& sandbox);
 // The sandbox's processes are gone, or are killed here.
 Result<void> remove_sandbox_objects(const Host& host, const std::string& nest,
                                     const std::string& sandbox);

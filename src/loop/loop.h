@@ -30,9 +30,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "os/fd.h"
+#include "os/socket.h"
 
 namespace cloister {
 
@@ -117,6 +119,12 @@ class UnixStream {
     Task<Result<void>> write(std::string bytes);  // all of it; one writer at a time
     // At least one byte, at most `max_bytes`; empty at the end of the stream.
     Task<Result<std::string>> read_some(size_t max_bytes);
+    // The same, with the descriptors that came beside the bytes, all close-on-exec.
+    Task<Result<std::string>> read_some(size_t max_bytes, std::vector<os::Fd>& descriptors);
+    // The same, with the descriptors that came beside the bytes.
+    Task<Result<os::Received>> receive(size_t max_bytes);
+    // Passes descriptors beside `bytes`, which are few enough to be taken at once.
+    Task<Result<void>> send(std::string bytes, std::vector<int> fds);
     void close();
 
   private:

@@ -1,7 +1,9 @@
 #include "loop/tcp.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <charconv>
@@ -9,6 +11,7 @@
 
 #include "base/time.h"
 #include "loop/failure.h"
+#include "os/send_file.h"
 
 namespace cloister {
 namespace {
@@ -52,6 +55,18 @@ Result<tcp::endpoint> endpoint_from(std::string_view listen) {
     return tcp::endpoint(address, *port);
 }
 
+// As much of a step as the socket takes.
+Result<uint64_t> send_step(int socket, const os::Fd& file, uint64_t offset, uint64_t length) {
+    uint64_t sent = 0;
+    while (sent < length) {
+        const auto put = os::send_file(socket, file, offset + sent, length - sent);
+        if (!put && sent == 0) return put;
+        if (!put || *put == 0) break;
+        sent += *put;
+    }
+    return sent;
+}
+
 }  // namespace
 
 TcpStream::TcpStream(tcp::socket socket) : socket_(std::move(socket)), peer_(peer_name(socket_)) {}
@@ -82,6 +97,35 @@ Task<Result<void>> TcpStream::write(std::string_view bytes, int64_t step_timeout
         write_deadline_ms_ = 0;
         if (failure) co_return loop_failure("writing to a connection", failure);
         bytes.remove_prefix(put);
+    }
+    co_return Result<void>{};
+}
+
+// At most so much at once: another's turn on the worker comes soon.
+constexpr uint64_t kSendStep = 4 << 20;
+
+Task<Result<void>> TcpStream::send_file(const os::Fd& file, uint64_t offset, uint64_t length,
+                                        int64_t step_timeout_ms) {
+    boost::system::error_code failed;
+    socket_.native_non_blocking(true, failed);
+    if (failed) co_return loop_failure("writing to a connection", failed);
+    while (length > 0) {
+        // A closed socket's number may be another's already.
+        if (!socket_.is_open()) co_return make_error(ErrorKind::Cancelled, "closed");
+        os::Fd socket(::fcntl(socket_.native_handle(), F_DUPFD_CLOEXEC, 3));
+        if (!socket.open()) co_return last_os_failure("writing to a connection");
+        auto put = co_await on_worker(
+            [number = socket.get(), &file, offset, step = std::min(length, kSendStep)] {
+                return send_step(number, file, offset, step);
+            });
+        if (!put) co_return std::move(put).error();
+        offset += *put;
+        length -= *put;
+        if (*put > 0) continue;
+        write_deadline_ms_ = steady_ms() + step_timeout_ms;
+        auto [failure] = co_await socket_.async_wait(tcp::socket::wait_write, kAsTuple);
+        write_deadline_ms_ = 0;
+        if (failure) co_return loop_failure("writing to a connection", failure);
     }
     co_return Result<void>{};
 }

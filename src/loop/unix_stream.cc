@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "loop/failure.h"
 #include "loop/loop.h"
+#include "os/socket.h"
 
 namespace cloister {
 namespace {
@@ -85,6 +86,36 @@ Task<Result<std::string>> UnixStream::read_some(size_t max_bytes) {
     if (failure) co_return loop_failure("reading from a unix socket", failure);
     bytes.resize(got);
     co_return bytes;
+}
+
+Task<Result<std::string>> UnixStream::read_some(size_t max_bytes,
+                                                std::vector<os::Fd>& descriptors) {
+    auto received = co_await receive(max_bytes);
+    if (!received) co_return std::move(received).error();
+    for (os::Fd& descriptor : received->fds) descriptors.push_back(std::move(descriptor));
+    co_return std::move(received->bytes);
+}
+
+Task<Result<os::Received>> UnixStream::receive(size_t max_bytes) {
+    CLOISTER_CHECK(impl_ != nullptr);
+    for (;;) {
+        auto [failure] = co_await impl_->socket.async_wait(Socket::wait_read, kAsTuple);
+        if (failure) co_return loop_failure("reading from a unix socket", failure);
+        os::Fd borrowed(impl_->socket.native_handle());
+        auto received = os::receive_with_fds(borrowed, max_bytes, os::Blocking::No);
+        (void)borrowed.release();  // the socket's own
+        if (received || received.error().os_error != EAGAIN) co_return received;
+    }
+}
+
+Task<Result<void>> UnixStream::send(std::string bytes, std::vector<int> fds) {
+    CLOISTER_CHECK(impl_ != nullptr);
+    auto [failure] = co_await impl_->socket.async_wait(Socket::wait_write, kAsTuple);
+    if (failure) co_return loop_failure("writing to a unix socket", failure);
+    os::Fd borrowed(impl_->socket.native_handle());
+    auto sent = os::send_with_fds(borrowed, bytes, fds);
+    (void)borrowed.release();  // the socket's own
+    co_return sent;
 }
 
 void UnixStream::close() {

@@ -9,9 +9,9 @@ Task<Result<void>> close_port(engine::Engine& engine, engine::Principal caller,
                               std::string sandbox_id, uint16_t port) {
     const Result<void> good = check_id("sandbox", sandbox_id);
     if (!good) co_return good.error();
-    const auto sandbox = engine.sandboxes().find_running(caller.project, sandbox_id);
-    if (!sandbox) co_return sandbox.error();
-    co_return co_await engine::set_port(*sandbox, port, engine::PortState::Closed);
+    const auto awake = co_await engine.sandboxes().awaken(caller.project, sandbox_id);
+    if (!awake) co_return awake.error();
+    co_return co_await engine::set_port(awake->sandbox, port, engine::PortState::Closed);
 }
 
 }  // namespace cloister::ops

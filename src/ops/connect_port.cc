@@ -10,7 +10,7 @@ Result<std::shared_ptr<engine::Sandbox>> sandbox_of(engine::Engine& engine,
                                                     const ConnectPortInput& input) {
     if (caller) {
         TRY_OK(check_id("sandbox", input.sandbox_id));
-        return engine.sandboxes().find_running(caller->project, input.sandbox_id);
+        return engine.sandboxes().find_live(caller->project, input.sandbox_id);
     }
     if (auto found = engine.sandboxes().find_published(input.sandbox_id, input.port)) return found;
     // Whether there is such a sandbox is nobody's business without a key.
@@ -27,7 +27,10 @@ Task<Result<std::shared_ptr<engine::PortConnection>>> connect_port(
     if (!good) co_return std::move(good).error();
     const auto sandbox = sandbox_of(engine, caller, input);
     if (!sandbox) co_return sandbox.error();
-    co_return co_await engine::PortConnection::open(*sandbox, input.port);
+    const auto awake =
+        co_await engine.sandboxes().awaken((*sandbox)->project(), (*sandbox)->id());
+    if (!awake) co_return awake.error();
+    co_return co_await engine::PortConnection::open(awake->sandbox, input.port);
 }
 
 }  // namespace cloister::ops

@@ -23,14 +23,16 @@ Task<Result<std::shared_ptr<engine::Context>>> create_context(engine::Engine& en
     Result<void> good = engine.check_open();
     if (good) good = check(input);
     if (!good) co_return std::move(good).error();
-    const auto sandbox = engine.sandboxes().find_running(caller.project, input.sandbox_id);
-    if (!sandbox) co_return sandbox.error();
+    const auto awake = co_await engine.sandboxes().awaken(caller.project, input.sandbox_id);
+    if (!awake) co_return awake.error();
+    good = check_language_in(awake->sandbox->spec(), input.spec.language);
+    if (!good) co_return std::move(good).error();
     input.spec.cwd = absolute(input.spec.cwd);
-    const auto context = engine.contexts().create(**sandbox, std::move(input.spec));
+    const auto context = engine.contexts().create(*awake->sandbox, std::move(input.spec));
     if (!context) co_return context.error();
     const Result<void> started = co_await engine::Context::start_interpreter(*context);
     if (started) co_return *context;
-    (void)engine.contexts().forget(**sandbox, **context);  // a row that stays is found again
+    (void)engine.contexts().forget(*awake->sandbox, **context);  // a row that stays is found again
     co_return make_error(ErrorKind::FailedPrecondition,
                          "the interpreter could not be started: " + started.error().message);
 }

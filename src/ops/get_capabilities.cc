@@ -15,7 +15,9 @@ Task<Result<Capabilities>> get_capabilities(engine::Engine& engine) {
         .seccomp = os::has_seccomp_filters(),
         .landlock = host->landlock,
         .cpu_pressure = os::has_cpu_pressure()};
-    co_return Capabilities{.host = *host, .kernel = std::move(kernel)};
+    co_return Capabilities{.host = *host,
+                           .kernel = std::move(kernel),
+                           .carries_network = engine.egress().is_connected()};
 }
 
 }  // namespace cloister::ops

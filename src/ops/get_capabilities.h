@@ -9,6 +9,7 @@ namespace cloister::ops {
 struct Capabilities {
     warden::HelloReply host;
     KernelFacts kernel;
+    bool carries_network = false;  // egress is there
 };
 Task<Result<Capabilities>> get_capabilities(engine::Engine& engine);
 

@@ -6,19 +6,20 @@
 
 namespace cloister::ops {
 
-Result<std::shared_ptr<engine::Sandbox>> sandbox_of(engine::Engine& engine,
-                                                    const engine::Principal& caller,
-                                                    const ProcessName& name) {
-    TRY_OK(check_id("sandbox", name.sandbox_id));
-    TRY_OK(check_id("process", name.process_id));
-    return engine.sandboxes().find_running(caller.project, name.sandbox_id);
+Task<Result<engine::Awake>> awaken_for(engine::Engine& engine, engine::Principal caller,
+                                       ProcessName name) {
+    Result<void> good = check_id("sandbox", name.sandbox_id);
+    if (good) good = check_id("process", name.process_id);
+    if (!good) co_return std::move(good).error();
+    co_return co_await engine.sandboxes().awaken(std::move(caller.project),
+                                                 std::move(name.sandbox_id));
 }
 
 Task<Result<json::object>> get_process(engine::Engine& engine, engine::Principal caller,
                                        ProcessName name) {
-    const auto sandbox = sandbox_of(engine, caller, name);
-    if (!sandbox) co_return sandbox.error();
-    co_return co_await engine::get_process(*sandbox, std::move(name.process_id));
+    const auto awake = co_await awaken_for(engine, std::move(caller), name);
+    if (!awake) co_return awake.error();
+    co_return co_await engine::get_process(awake->sandbox, std::move(name.process_id));
 }
 
 }  // namespace cloister::ops

@@ -12,10 +12,10 @@ namespace cloister::ops {
 struct ProcessName {
     std::string sandbox_id, process_id;
 };
-// The sandbox of a process that there may be; NotFound for what is no id.
-Result<std::shared_ptr<engine::Sandbox>> sandbox_of(engine::Engine& engine,
-                                                    const engine::Principal& caller,
-                                                    const ProcessName& name);
+// The sandbox of a process that there may be, which goes on if it was paused; NotFound for what is
+// no id.
+Task<Result<engine::Awake>> awaken_for(engine::Engine& engine, engine::Principal caller,
+                                       ProcessName name);
 Task<Result<json::object>> get_process(engine::Engine& engine, engine::Principal caller,
                                        ProcessName name);
 

@@ -9,7 +9,7 @@ Result<json::object> interrupt_run(engine::Engine& engine, const engine::Princip
     json::object before = TRY(get_run(engine, caller, id));
     const auto run = engine.runs().find(caller.project, id);
     if (!run || run->ended()) return before;
-    const auto sandbox = engine.sandboxes().find_running(caller.project, run->place().sandbox);
+    const auto sandbox = engine.sandboxes().find_live(caller.project, run->place().sandbox);
     if (!sandbox) return before;  // it is dying, and its runs end with it
     if (const auto context = (*sandbox)->find_context(run->place().context)) {
         spawn(engine::Context::stop(context, run, EndReason::Interrupted));

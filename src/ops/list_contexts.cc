@@ -8,7 +8,7 @@ Result<std::vector<std::shared_ptr<engine::Context>>> list_contexts(engine::Engi
                                                                     const engine::Principal& caller,
                                                                     std::string_view sandbox) {
     TRY_OK(check_id("sandbox", sandbox));
-    return TRY(engine.sandboxes().find_running(caller.project, sandbox))->contexts();
+    return TRY(engine.sandboxes().find_live(caller.project, sandbox))->contexts();
 }
 
 }  // namespace cloister::ops

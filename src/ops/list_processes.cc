@@ -10,9 +10,9 @@ Task<Result<json::array>> list_processes(engine::Engine& engine, engine::Princip
                                          std::string sandbox_id) {
     const Result<void> good = check_id("sandbox", sandbox_id);
     if (!good) co_return good.error();
-    const auto sandbox = engine.sandboxes().find_running(caller.project, sandbox_id);
-    if (!sandbox) co_return sandbox.error();
-    co_return co_await engine::list_processes(*sandbox);
+    const auto awake = co_await engine.sandboxes().awaken(caller.project, sandbox_id);
+    if (!awake) co_return awake.error();
+    co_return co_await engine::list_processes(awake->sandbox);
 }
 
 }  // namespace cloister::ops

@@ -3,22 +3,18 @@
 #include <memory>
 #include <utility>
 
-#include "ops/validate.h"
-
 namespace cloister::ops {
 
 Task<Result<engine::OpenFile>> read_file(engine::Engine& engine, engine::Principal caller,
                                          FileInput input) {
-    Result<void> good = check_id("sandbox", input.sandbox_id);
-    if (good) good = check_path("path", input.path);
-    if (!good) co_return std::move(good).error();
-    const auto sandbox = engine.sandboxes().find_running(caller.project, input.sandbox_id);
-    if (!sandbox) co_return sandbox.error();
-    const auto use = std::make_shared<engine::Sandbox::Use>(*sandbox);
-    auto file = co_await engine::read_file((*sandbox)->agent_socket(), input.path);
-    if (!file) co_return of_path(file.error());
+    auto awake = co_await awaken_for_file(engine, std::move(caller), input);
+    if (!awake) co_return awake.error();
     // Whoever reads keeps the sandbox in use until the last piece.
-    file->next = [use, next = std::move(file->next)] { return next(); };
+    auto use = std::make_shared<engine::Sandbox::Use>(std::move(awake->use));
+    auto file = co_await engine::read_file(awake->sandbox->agent_socket(), target_of(std::move(input)),
+                                           engine::Bytes::Descriptor);
+    if (!file) co_return of_file(std::move(file).error());
+    file->use = std::move(use);
     co_return file;
 }
 

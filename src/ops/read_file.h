@@ -1,15 +1,11 @@
-// Reads a file of a live sandbox, in pieces.
+// Reads a file of a live sandbox.
 #pragma once
 
-#include "engine/engine.h"
-#include "engine/files.h"
+#include "ops/file_access.h"
 
 namespace cloister::ops {
 
-struct FileInput {
-    std::string sandbox_id;
-    std::string path;
-};
+// The bytes are in `next`, or in `descriptor` if there is one.
 Task<Result<engine::OpenFile>> read_file(engine::Engine& engine, engine::Principal caller,
                                          FileInput input);
 

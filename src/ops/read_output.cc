@@ -53,11 +53,11 @@ Task<Result<engine::SpooledOutput>> read_output(engine::Engine& engine, engine::
     if (!good) co_return std::move(good).error();
     const Result<std::string> sandbox_id = sandbox_of(engine, caller, range.run);
     if (!sandbox_id) co_return sandbox_id.error();
-    const auto sandbox = engine.sandboxes().find_running(caller.project, *sandbox_id);
-    if (!sandbox) co_return not_kept("for its sandbox is gone");
-    const auto use = std::make_shared<engine::Sandbox::Use>(*sandbox);
+    auto awake = co_await engine.sandboxes().awaken(caller.project, *sandbox_id);
+    if (!awake) co_return not_kept("for its sandbox is gone");
+    const auto use = std::make_shared<engine::Sandbox::Use>(std::move(awake->use));
     const std::string run_id = range.run;
-    auto output = co_await engine::read_output((*sandbox)->agent_socket(), std::move(range));
+    auto output = co_await engine::read_output(awake->sandbox->agent_socket(), std::move(range));
     if (!output && output.error().kind == ErrorKind::NotFound) {
         if (wrote_nothing(engine, caller, run_id)) co_return nothing();
         co_return not_kept("for newer output needed the room");

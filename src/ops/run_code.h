@@ -11,7 +11,7 @@ struct RunCodeInput {
     std::string sandbox_id;
     engine::RunSpec spec;
 };
-Result<std::shared_ptr<engine::Run>> run_code(engine::Engine& engine,
-                                              const engine::Principal& caller, RunCodeInput input);
+Task<Result<std::shared_ptr<engine::Run>>> run_code(engine::Engine& engine,
+                                                    engine::Principal caller, RunCodeInput input);
 
 }  // namespace cloister::ops

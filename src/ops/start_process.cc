@@ -31,9 +31,9 @@ Task<Result<json::object>> start_process(engine::Engine& engine, engine::Princip
     Result<void> good = engine.check_open();
     if (good) good = check(input);
     if (!good) co_return std::move(good).error();
-    const auto sandbox = engine.sandboxes().find_running(caller.project, input.sandbox_id);
-    if (!sandbox) co_return sandbox.error();
-    co_return co_await engine::start_process(*sandbox, std::move(input.spec));
+    const auto awake = co_await engine.sandboxes().awaken(caller.project, input.sandbox_id);
+    if (!awake) co_return awake.error();
+    co_return co_await engine::start_process(awake->sandbox, std::move(input.spec));
 }
 
 }  // namespace cloister::ops

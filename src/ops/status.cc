@@ -10,7 +10,8 @@ Task<Result<Status>> get_status(engine::Engine& engine) {
     co_return Status{.host = *host,
                      .sandboxes = engine.sandboxes().live(),
                      .runs = engine.runs().active(),
-                     .uptime_seconds = (steady_ms() - engine.started_at()) / 1000};
+                     .uptime_seconds = (steady_ms() - engine.started_at()) / 1000,
+                     .warm = engine.sandboxes().pool_figures()};
 }
 
 Task<Result<void>> check_ready(engine::Engine& engine) {

@@ -11,6 +11,7 @@ struct Status {
     size_t sandboxes = 0;
     size_t runs = 0;  // running and queued
     int64_t uptime_seconds = 0;
+    engine::WarmPool::Figures warm;
 };
 Task<Result<Status>> get_status(engine::Engine& engine);
 // Whether sandboxes can be made: the warden answers, and the service is not stopping.

@@ -5,7 +5,7 @@
 #include "base/ids.h"
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "wire/languages.h"
+#include "wire/templates.h"
 
 namespace cloister::ops {
 namespace {
@@ -30,7 +30,7 @@ Result<void> check_id(std::string_view noun, std::string_view id) {
 }
 
 Result<void> check_language(std::string_view name) {
-    if (is_language(name)) return {};
+    if (is_language(name) || find_kernelspec(name)) return {};
     return invalid_field(
         "language", fmt::format("no language `{}`: this service has {}", name, language_names()));
 }
@@ -81,6 +81,27 @@ Result<void> check_run(const engine::RunSpec& spec) {
         TRY_OK(check_path(fmt::format("files[{}].path", i), spec.files[i].path));
     }
     return {};
+}
+
+Result<void> check_language_in(const engine::SandboxSpec& sandbox, std::string_view language) {
+    if (language.empty()) return {};           // that of the context, or what every template has
+    if (find_kernelspec(language)) return {};  // which are installed, the sandbox knows
+    const size_t own = TRY(get_built_in_template(sandbox.template_name));
+    if (has_language(kBuiltInTemplates[own], language)) return {};
+    return invalid_field(
+        "language",
+        fmt::format("the template `{}` has no `{}`: make the sandbox with the template `{}`",
+                    kBuiltInTemplates[own].name, language,
+                    find_template_of(language).value_or("")));
+}
+
+Result<egress::PolicySpec> check_policy(const std::shared_ptr<const egress::Platform>& platform,
+                                        std::string_view prefix, const egress::PolicySpec& policy) {
+    auto made = egress::Policy::create(policy, platform);
+    if (made) return made->spec();
+    Error error = std::move(made).error();
+    error.field = std::string(prefix) + error.field;
+    return error;
 }
 
 Result<void> check_narrowed(const engine::RunSpec& run, const engine::SandboxSpec& sandbox) {

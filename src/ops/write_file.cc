@@ -7,17 +7,17 @@
 namespace cloister::ops {
 
 Task<Result<WrittenFile>> write_file(engine::Engine& engine, engine::Principal caller,
-                                     FileInput input, engine::ByteSource source) {
-    Result<void> good = check_id("sandbox", input.sandbox_id);
-    if (good) good = check_path("path", input.path);
-    if (!good) co_return std::move(good).error();
-    const auto sandbox = engine.sandboxes().find_running(caller.project, input.sandbox_id);
-    if (!sandbox) co_return sandbox.error();
-    const engine::Sandbox::Use use(*sandbox);
-    const auto size =
-        co_await engine::write_file((*sandbox)->agent_socket(), input.path, std::move(source));
-    if (!size) co_return of_path(size.error());
-    co_return WrittenFile{.path = absolute(input.path), .size = *size};
+                                     FileInput input, engine::WriteSettings settings,
+                                     engine::ByteSource source) {
+    auto awake = co_await awaken_for_file(engine, std::move(caller), input);
+    if (!awake) co_return awake.error();
+    const std::string path = absolute(input.path);
+    auto written =
+        co_await engine::write_file(awake->sandbox->agent_socket(), target_of(std::move(input)),
+                                    std::move(settings), std::move(source));
+    if (!written) co_return of_file(std::move(written).error());
+    WrittenFile out{.path = path, .size = written->size, .entry = std::move(written->entry)};
+    co_return out;
 }
 
 }  // namespace cloister::ops

@@ -6,9 +6,9 @@ namespace cloister::ops {
 
 Task<Result<void>> write_process_stdin(engine::Engine& engine, engine::Principal caller,
                                        ProcessName name, std::string bytes, engine::StdinEnd end) {
-    const auto sandbox = sandbox_of(engine, caller, name);
-    if (!sandbox) co_return sandbox.error();
-    co_return co_await engine::write_process_stdin(*sandbox, std::move(name.process_id),
+    const auto awake = co_await awaken_for(engine, std::move(caller), name);
+    if (!awake) co_return awake.error();
+    co_return co_await engine::write_process_stdin(awake->sandbox, std::move(name.process_id),
                                                    std::move(bytes), end);
 }
 

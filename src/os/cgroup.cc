@@ -52,6 +52,7 @@ Result<void> pass_controllers_on(const Hierarchy& hierarchy, const std::string& 
     if (hierarchy.has(Controller::Pids)) wanted += "+pids ";
     if (hierarchy.has(Controller::Cpu)) wanted += "+cpu ";
     if (hierarchy.has(Controller::Io)) wanted += "+io ";
+    if (wanted.empty()) return {};
     return write_setting(group + "/cgroup.subtree_control", wanted);
 }
 
@@ -91,6 +92,12 @@ std::vector<std::string> directories_in(const std::string& path) {
         if (entry.is_directory(failed)) names.push_back(entry.path());
     }
     return names;
+}
+
+// What version 1 has frozen dies only when it is thawed.
+void thaw_all(const std::string& group) {
+    for (const std::string& child : directories_in(group)) thaw_all(child);
+    if (present(group + "/freezer.state")) (void)write_setting(group + "/freezer.state", "THAWED");
 }
 
 // A group that has just lost its last process can be busy for some milliseconds.
@@ -231,6 +238,51 @@ Result<void> CgroupTree::limit(const std::string& path, const GroupLimits& limit
     return {};
 }
 
+// --- Freezing ---
+
+Result<void> CgroupTree::set_frozen(const std::string& path, const char* v1, const char* v2) const {
+    const Hierarchy* home = home_of(Controller::Freezer);
+    if (home == nullptr) {
+        return make_error(
+            ErrorKind::Unimplemented,
+            "this host has no freezer: boot a kernel with cgroup v2, or the cgroup v1 "
+            "controller freezer");
+    }
+    const std::string group = directory(*home, path);
+    if (home->format == CgroupFormat::V2) return write_setting(group + "/cgroup.freeze", v2);
+    return write_setting(group + "/freezer.state", v1);
+}
+
+Result<void> CgroupTree::freeze(const std::string& path) const {
+    return set_frozen(path, "FROZEN", "1");
+}
+
+Result<void> CgroupTree::thaw(const std::string& path) const {
+    return set_frozen(path, "THAWED", "0");
+}
+
+bool CgroupTree::frozen(const std::string& path) const {
+    const Hierarchy* home = home_of(Controller::Freezer);
+    if (home == nullptr) return false;
+    const bool v2 = home->format == CgroupFormat::V2;
+    const auto text =
+        read_file(directory(*home, path) + (v2 ? "/cgroup.events" : "/freezer.state"), kFileMax);
+    return text && text->find(v2 ? "frozen 1" : "FROZEN") != std::string::npos;
+}
+
+bool CgroupTree::frozen_can_be_killed() const {
+    const Hierarchy* home = home_of(Controller::Freezer);
+    return home == nullptr || home->format == CgroupFormat::V2;
+}
+
+Result<void> CgroupTree::let_swap(const std::string& path, Swap swap) const {
+    const Hierarchy* home = home_of(Controller::Memory);
+    if (home == nullptr || home->format != CgroupFormat::V2) return {};
+    const std::string file = directory(*home, path) + "/memory.swap.max";
+    if (!present(file)) return {};
+    return write_setting(file, swap == Swap::Yes ? "max" : "0");
+}
+
 Result<std::vector<Fd>> CgroupTree::procs(const std::string& path) const {
     std::vector<Fd> files;
     files.reserve(layout_.hierarchies.size());
@@ -277,6 +329,7 @@ Result<Fd> CgroupTree::oom_event(const std::string& path) const {
 
 Result<void> CgroupTree::remove(const std::string& path) const {
     const int64_t deadline = steady_ms() + kRemoveTimeoutMs;
+    if (!frozen_can_be_killed()) thaw_all(directory(*home_of(Controller::Freezer), path));
     for (const Hierarchy& hierarchy : layout_.hierarchies) {
         TRY_OK(remove_group(directory(hierarchy, path), deadline));
     }

@@ -1,5 +1,6 @@
 // Cgroups of version 1, 2 and both at once: where each controller lives on this host, and a tree of
-// groups of ours in all of these places.
+// groups of ours in all of these places. The freezer is looked for in version 2 first, where every
+// group has one, and what is frozen can be killed.
 //
 //     CgroupTree tree = TRY(CgroupTree::open(TRY(detect_cgroups()), "cloister-main"));
 //     TRY_OK(tree.create("NEST/BOX/user", GroupKind::Leaf));
@@ -20,7 +21,7 @@
 namespace cloister::os {
 
 enum class CgroupMode { None, V1, Hybrid, V2 };
-enum class Controller { Memory, Pids, Cpu, Cpuacct, Io };
+enum class Controller { Memory, Pids, Cpu, Cpuacct, Io, Freezer };
 
 // One mounted hierarchy, and those of our controllers that it holds.
 struct Hierarchy {
@@ -35,7 +36,7 @@ struct CgroupLayout {
     std::vector<Hierarchy> hierarchies;  // only those that hold a controller of ours
 };
 
-inline constexpr size_t kHierarchiesMax = 5;  // one for each controller
+inline constexpr size_t kHierarchiesMax = 6;  // one for each controller
 
 // From the text of /proc/self/mountinfo, and of cgroup.controllers at the v2 mount point if there
 // is one.
@@ -108,6 +109,19 @@ class CgroupTree {
     // The same for a group in use: FailedPrecondition, and nothing has changed, if it has more
     // already (the page cache left out). May take a while, so call it in a helper.
     Result<void> narrow(const std::string& path, const GroupLimits& limits) const;
+    // Stops all processes of a group where they are, or lets them go on. Answers at once: the
+    // kernel stops each when it comes back from a system call. Both are successes if it is so
+    // already.
+    Result<void> freeze(const std::string& path) const;
+    Result<void> thaw(const std::string& path) const;
+    // Whether all of them have been stopped.
+    bool frozen(const std::string& path) const;
+    // Whether a frozen process can be killed as it is; else its group has to be thawed first.
+    bool frozen_can_be_killed() const;
+    // How much may be swapped out beside the memory limit. Version 1 has one limit for both
+    // together, and nothing to set.
+    enum class Swap { No, Yes };
+    Result<void> let_swap(const std::string& path, Swap swap) const;
     // Write-only cgroup.procs of each hierarchy: whoever writes "0" to all of them is in the group.
     Result<std::vector<Fd>> procs(const std::string& path) const;
     Result<void> move(const std::string& path, pid_t process) const;
@@ -130,6 +144,7 @@ class CgroupTree {
         : layout_(std::move(layout)), name_(std::move(name)) {}
     const Hierarchy* home_of(Controller controller) const;
     std::string directory(const Hierarchy& hierarchy, const std::string& path) const;
+    Result<void> set_frozen(const std::string& path, const char* v1, const char* v2) const;
     uint64_t read(const std::string& path, GroupStat stat) const;
     Result<void> check_room(const std::string& path, const GroupLimits& limits) const;
 

@@ -17,8 +17,9 @@ constexpr std::array kControllerNames = {
     ControllerName{.controller = Controller::Pids, .word = "pids"},
     ControllerName{.controller = Controller::Cpu, .word = "cpu"},
     ControllerName{.controller = Controller::Cpuacct, .word = "cpuacct"},
-    ControllerName{.controller = Controller::Io, .word = "blkio"},  // of version 1
-    ControllerName{.controller = Controller::Io, .word = "io"},     // of version 2
+    ControllerName{.controller = Controller::Io, .word = "blkio"},         // of version 1
+    ControllerName{.controller = Controller::Io, .word = "io"},            // of version 2
+    ControllerName{.controller = Controller::Freezer, .word = "freezer"},  // of version 1
 };
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -82,16 +83,25 @@ std::vector<CgroupMount> parse_mounts(std::string_view mountinfo) {
 std::vector<Controller> controllers_of(const CgroupMount& mount, std::string_view v2_controllers) {
     if (mount.format == CgroupFormat::V1) return controllers_among(split(mount.options, ','));
     auto found = controllers_among(split(v2_controllers.substr(0, v2_controllers.find('\n')), ' '));
-    // Version 2 counts CPU time in every group; there is no controller for it.
+    // Version 2 counts CPU time in every group, and can freeze every group; there are no
+    // controllers for it.
     if (!found.empty()) found.push_back(Controller::Cpuacct);
+    found.push_back(Controller::Freezer);
     return found;
 }
 
+bool is_v2(const CgroupMount& mount) {
+    return mount.format == CgroupFormat::V2;
+}
+
 CgroupMode mode_of(const std::vector<CgroupMount>& mounts, const std::vector<Hierarchy>& used) {
-    if (used.empty()) return CgroupMode::None;
+    // A bare version 2 can freeze, but sets no limit.
+    if (std::ranges::none_of(used, [](const Hierarchy& h) {
+            return h.controllers != std::vector{Controller::Freezer};
+        }))
+        return CgroupMode::None;
     const auto is_v1 = [](const Hierarchy& h) { return h.format == CgroupFormat::V1; };
     if (std::ranges::none_of(used, is_v1)) return CgroupMode::V2;
-    const auto is_v2 = [](const CgroupMount& m) { return m.format == CgroupFormat::V2; };
     return std::ranges::any_of(mounts, is_v2) ? CgroupMode::Hybrid : CgroupMode::V1;
 }
 
@@ -104,10 +114,12 @@ bool Hierarchy::has(Controller controller) const {
 CgroupLayout cgroup_layout(std::string_view mountinfo, std::string_view v2_controllers) {
     CgroupLayout layout;
     const std::vector<CgroupMount> mounts = parse_mounts(mountinfo);
+    const bool any_v2 = std::ranges::any_of(mounts, is_v2);
     for (const CgroupMount& mount : mounts) {
         auto controllers = controllers_of(mount, v2_controllers);
         // The same hierarchy may be mounted twice; its first place is as good as any.
         std::erase_if(controllers, [&](Controller c) {
+            if (c == Controller::Freezer && any_v2 && !is_v2(mount)) return true;
             return std::ranges::any_of(layout.hierarchies,
                                        [c](const Hierarchy& h) { return h.has(c); });
         });

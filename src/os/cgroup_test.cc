@@ -1,16 +1,19 @@
 #include "os/cgroup.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 namespace cloister::os {
 namespace {
@@ -52,11 +55,13 @@ TEST(CgroupLayout, FindsEverythingInVersionTwo) {
 TEST(CgroupLayout, TakesControllersOfVersionOneOnAHybridHost) {
     const CgroupLayout layout = cgroup_layout(kHybrid, "hugetlb\n");
     EXPECT_EQ(layout.mode, CgroupMode::Hybrid);
-    ASSERT_EQ(layout.hierarchies.size(), 4u);
+    ASSERT_EQ(layout.hierarchies.size(), 5u);
     for (const Hierarchy& hierarchy : layout.hierarchies) {
-        EXPECT_EQ(hierarchy.format, CgroupFormat::V1);
+        const bool freezer = hierarchy.has(Controller::Freezer);
+        EXPECT_EQ(hierarchy.format, freezer ? CgroupFormat::V2 : CgroupFormat::V1);
         EXPECT_EQ(hierarchy.controllers.size(), 1u) << hierarchy.mount_point;
     }
+    EXPECT_EQ(layout.hierarchies.back().mount_point, "/sys/fs/cgroup/unified");
     EXPECT_EQ(v2_mount_point(kHybrid), "/sys/fs/cgroup/unified");
 }
 
@@ -69,6 +74,19 @@ TEST(CgroupLayout, KnowsPureVersionOneWithSharedAndDoubleMounts) {
     EXPECT_EQ(layout.hierarchies[1].mount_point, "/mnt/a b/memory");
     EXPECT_EQ(layout.hierarchies[2].mount_point, "/sys/fs/cgroup/pids");
     EXPECT_FALSE(v2_mount_point(kV1).has_value());
+}
+
+TEST(CgroupLayout, TakesTheFreezerOfVersionOneWhereThereIsNoOther) {
+    const std::string freezer =
+        "36 31 0:34 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n";
+    const CgroupLayout v1 = cgroup_layout(std::string(kV1) + freezer, "");
+    ASSERT_EQ(v1.hierarchies.size(), 4u);
+    EXPECT_TRUE(v1.hierarchies[3].has(Controller::Freezer));
+    EXPECT_EQ(v1.hierarchies[3].format, CgroupFormat::V1);
+    const CgroupLayout hybrid = cgroup_layout(freezer + std::string(kHybrid), "");
+    for (const Hierarchy& hierarchy : hybrid.hierarchies) {
+        EXPECT_EQ(hierarchy.has(Controller::Freezer), hierarchy.format == CgroupFormat::V2);
+    }
 }
 
 TEST(CgroupLayout, SaysNoneWhereThereIsNothing) {
@@ -261,6 +279,81 @@ TEST_F(CgroupTreeTest, RemoveKillsWhatIsInside) {
     EXPECT_TRUE(tree_->groups().empty());
     EXPECT_TRUE(tree_->remove("nest")) << "removing twice is a success";
 }
+
+// A process that adds one to a shared number all the time.
+pid_t start_counter(volatile uint64_t* number) {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    for (;;) *number = *number + 1;
+}
+
+void pause_ms(int64_t duration) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(duration));
+}
+
+void wait_until_frozen(const CgroupTree& tree, const std::string& path) {
+    for (int tries = 0; tries < 1'000 && !tree.frozen(path); ++tries) pause_ms(1);
+    EXPECT_TRUE(tree.frozen(path));
+}
+
+class FreezerTest : public CgroupTreeTest, public testing::WithParamInterface<CgroupFormat> {
+  protected:
+    // Both formats, where this host has them.
+    void SetUp() override {
+        auto layout = detect_cgroups();
+        ASSERT_TRUE(layout) << layout.error().message;
+        if (GetParam() == CgroupFormat::V1) {
+            std::erase_if(layout->hierarchies, [](const Hierarchy& hierarchy) {
+                return hierarchy.has(Controller::Freezer);
+            });
+            if (::access("/sys/fs/cgroup/freezer", F_OK) == 0) {
+                layout->hierarchies.push_back({.mount_point = "/sys/fs/cgroup/freezer",
+                                               .format = CgroupFormat::V1,
+                                               .controllers = {Controller::Freezer}});
+            }
+        }
+        auto tree =
+            CgroupTree::open(std::move(*layout), "cloister-test-" + std::to_string(::getpid()));
+        ASSERT_TRUE(tree) << tree.error().message;
+        tree_ = std::make_unique<CgroupTree>(std::move(*tree));
+    }
+};
+
+TEST_P(FreezerTest, StopsAndLetsGoOn) {
+    ASSERT_TRUE(tree_->create("box", GroupKind::Leaf));
+    if (!tree_->has(Controller::Freezer)) {
+        EXPECT_EQ(tree_->freeze("box").error().kind, ErrorKind::Unimplemented);
+        return;
+    }
+    auto* number = static_cast<uint64_t*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    const pid_t child = start_counter(number);
+    ASSERT_TRUE(tree_->move("box", child));
+    ASSERT_TRUE(tree_->freeze("box"));
+    wait_until_frozen(*tree_, "box");
+    const uint64_t stopped_at = *static_cast<volatile uint64_t*>(number);
+    pause_ms(20);
+    EXPECT_EQ(*static_cast<volatile uint64_t*>(number), stopped_at);
+    ASSERT_TRUE(tree_->thaw("box"));
+    for (int tries = 0; tries < 1'000 && *static_cast<volatile uint64_t*>(number) == stopped_at;
+         ++tries) {
+        pause_ms(1);
+    }
+    EXPECT_GT(*static_cast<volatile uint64_t*>(number), stopped_at);
+    ASSERT_TRUE(tree_->freeze("box"));
+    wait_until_frozen(*tree_, "box");
+    EXPECT_EQ(tree_->frozen_can_be_killed(), GetParam() == CgroupFormat::V2);
+    EXPECT_TRUE(tree_->remove("box")) << "also what is frozen is killed";
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    ::munmap(number, 4096);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, FreezerTest, testing::Values(CgroupFormat::V2, CgroupFormat::V1),
+                         [](const auto& format) {
+                             return format.param == CgroupFormat::V2 ? "V2" : "V1";
+                         });
 
 TEST_F(CgroupTreeTest, NarrowsAndPutsBack) {
     ASSERT_TRUE(tree_->create("box", GroupKind::Leaf));

@@ -114,7 +114,7 @@ Result<void> send_with_fds(const Fd& socket, std::string_view bytes, const std::
     return {};
 }
 
-Result<Received> receive_with_fds(const Fd& socket, size_t max_bytes) {
+Result<Received> receive_with_fds(const Fd& socket, size_t max_bytes, Blocking blocking) {
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kPassedFdsMax)> control{};
     Received out;
     out.bytes.resize(max_bytes);
@@ -126,7 +126,8 @@ Result<Received> receive_with_fds(const Fd& socket, size_t max_bytes) {
     message.msg_controllen = control.size();
     ssize_t got = 0;
     do {
-        got = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC);
+        got = ::recvmsg(socket.get(), &message,
+                        MSG_CMSG_CLOEXEC | (blocking == Blocking::No ? MSG_DONTWAIT : 0));
     } while (got < 0 && errno == EINTR);
     if (got < 0) return last_os_failure("receiving");
     out.bytes.resize(static_cast<size_t>(got));

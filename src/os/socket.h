@@ -41,6 +41,7 @@ struct Received {
     std::string bytes;  // empty: the other end is closed
     std::vector<Fd> fds;
 };
-Result<Received> receive_with_fds(const Fd& socket, size_t max_bytes);
+Result<Received> receive_with_fds(const Fd& socket, size_t max_bytes,
+                                  Blocking blocking = Blocking::Yes);
 
 }  // namespace cloister::os

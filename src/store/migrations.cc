@@ -87,6 +87,24 @@ constexpr std::array kSteps = {
         PRAGMA user_version = 3;
         COMMIT;
     )sql"},
+    // The life of a sandbox. A deadline of 0 is none; paused_ms of 0: it is not paused.
+    Step{R"sql(
+        BEGIN IMMEDIATE;
+        ALTER TABLE sandboxes ADD COLUMN on_idle TEXT NOT NULL DEFAULT 'kill';
+        ALTER TABLE sandboxes ADD COLUMN deadline_ms INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE sandboxes ADD COLUMN on_deadline TEXT NOT NULL DEFAULT 'kill';
+        ALTER TABLE sandboxes ADD COLUMN paused_ms INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE sandboxes ADD COLUMN lost TEXT NOT NULL DEFAULT '';
+        ALTER TABLE sandboxes ADD COLUMN ended TEXT NOT NULL DEFAULT '';
+        PRAGMA user_version = 4;
+        COMMIT;
+    )sql"},
+    Step{R"sql(
+        BEGIN IMMEDIATE;
+        ALTER TABLE sandboxes ADD COLUMN network TEXT NOT NULL DEFAULT '{"mode": "disabled"}';
+        PRAGMA user_version = 5;
+        COMMIT;
+    )sql"},
 };
 
 Result<int64_t> version_of(Database& database) {

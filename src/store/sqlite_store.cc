@@ -18,7 +18,14 @@ SandboxRow sandbox_in(const Rows& rows) {
             .metadata = rows.text(8),
             .created_ms = rows.integer(9),
             .env = rows.text(10),
-            .one_run = rows.integer(11)};
+            .one_run = rows.integer(11),
+            .on_idle = rows.text(12),
+            .on_deadline = rows.text(13),
+            .deadline_ms = rows.integer(14),
+            .paused_ms = rows.integer(15),
+            .lost = rows.text(16),
+            .ended = rows.text(17),
+            .network = rows.text(18)};
 }
 
 class SqliteStore final : public Store {
@@ -78,10 +85,11 @@ class SqliteStore final : public Store {
     Result<void> add_sandbox(const SandboxRow& row) override {
         return db_.run(
             "INSERT INTO sandboxes (project, id, template, state, cpu, memory_mb, disk_mb, "
-            "idle_timeout_seconds, metadata, created_ms, env, one_run) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "idle_timeout_seconds, metadata, created_ms, env, one_run, on_idle, on_deadline, "
+            "deadline_ms, network) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             row.project, row.id, row.template_name, row.state, row.cpu, row.memory_mb, row.disk_mb,
-            row.idle_timeout_seconds, row.metadata, row.created_ms, row.env, row.one_run);
+            row.idle_timeout_seconds, row.metadata, row.created_ms, row.env, row.one_run,
+            row.on_idle, row.on_deadline, row.deadline_ms, row.network);
     }
 
     Result<void> set_sandbox_state(std::string_view project, std::string_view id,
@@ -92,11 +100,34 @@ class SqliteStore final : public Store {
             state, now_ms, project, id);
     }
 
+    Result<void> set_sandbox_life(const SandboxRow& row) override {
+        return db_.run(
+            "UPDATE sandboxes SET idle_timeout_seconds = ?, on_idle = ?, on_deadline = ?, "
+            "deadline_ms = ?, paused_ms = ?, lost = ? WHERE project = ? AND id = ?",
+            row.idle_timeout_seconds, row.on_idle, row.on_deadline, row.deadline_ms, row.paused_ms,
+            row.lost, row.project, row.id);
+    }
+
+    Result<void> end_sandbox(std::string_view project, std::string_view id, std::string_view why,
+                             int64_t now_ms) override {
+        return db_.run(
+            "UPDATE sandboxes SET state = 'dead', died_ms = ?, env = '{}', ended = ? "
+            "WHERE project = ? AND id = ?",
+            now_ms, why, project, id);
+}
+
+    Result<void> set_sandbox_network(std::string_view project, std::string_view id,
+                                     std::string_view policy) override {
+        return db_.run("UPDATE sandboxes SET network = ? WHERE project = ? AND id = ?", policy,
+                       project, id);
+    }
+
     Result<std::optional<SandboxRow>> find_sandbox(std::string_view project,
                                                    std::string_view id) override {
         Rows rows = TRY(db_.query(
             "SELECT project, id, template, state, cpu, memory_mb, disk_mb, idle_timeout_seconds, "
-            "metadata, created_ms, env, one_run FROM sandboxes WHERE project = ? AND id = ?",
+            "metadata, created_ms, env, one_run, on_idle, on_deadline, deadline_ms, paused_ms, "
+            "lost, ended, network FROM sandboxes WHERE project = ? AND id = ?",
             project, id));
         if (!TRY(rows.next())) return std::optional<SandboxRow>();
         return std::optional<SandboxRow>(sandbox_in(rows));
@@ -111,7 +142,8 @@ class SqliteStore final : public Store {
     Result<std::vector<SandboxRow>> running_sandboxes() override {
         Rows rows = TRY(db_.query(
             "SELECT project, id, template, state, cpu, memory_mb, disk_mb, idle_timeout_seconds, "
-            "metadata, created_ms, env, one_run FROM sandboxes WHERE state = 'running' "
+            "metadata, created_ms, env, one_run, on_idle, on_deadline, deadline_ms, paused_ms, "
+            "lost, ended, network FROM sandboxes WHERE state = 'running' "
             "ORDER BY rowid"));
         std::vector<SandboxRow> out;
         while (TRY(rows.next())) out.push_back(sandbox_in(rows));

@@ -176,6 +176,9 @@ TEST_F(StoreTest, ADatabaseOfTheFirstVersionIsBroughtUp) {
     ASSERT_EQ(store_->running_sandboxes()->size(), 1U);
     EXPECT_EQ(store_->running_sandboxes()->front().env, "{}");
     EXPECT_EQ(store_->unended_runs()->front().spec, "");
+    EXPECT_EQ(store_->running_sandboxes()->front().network, R"({"mode": "disabled"})");
+    ASSERT_TRUE(store_->set_sandbox_network("p", "s", "{}"));
+    EXPECT_EQ((*store_->find_sandbox("p", "s"))->network, "{}");
 }
 
 TEST_F(StoreTest, ARunEndsOnceAndExpires) {

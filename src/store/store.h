@@ -29,11 +29,18 @@ struct SandboxRow {
     std::string project, id;
     std::string template_name;
     std::string state;  // creating, running, dead
-    int64_t cpu = 0, memory_mb = 0, disk_mb = 0, idle_timeout_seconds = 0;
-    std::string metadata;  // a JSON object
+    int64_t cpu = 0, memory_mb = 0, disk_mb = 0;
+    int64_t idle_timeout_seconds = 0;  // 0: it never expires
+    std::string metadata;              // a JSON object
     int64_t created_ms = 0;
     std::string env = "{}";  // a JSON object; emptied when the sandbox is dead
     int64_t one_run = 0;     // 1: it dies after its only run
+    std::string on_idle = "kill", on_deadline = "kill";
+    int64_t deadline_ms = 0;  // 0: none
+    int64_t paused_ms = 0;    // since when; 0: it is not paused
+    std::string lost;         // why its processes are gone, while they are
+    std::string ended;        // of a dead one: why
+    std::string network = "{}";  // its network policy, a JSON object
 };
 
 struct ContextRow {
@@ -71,6 +78,13 @@ class Store {
     virtual Result<void> add_sandbox(const SandboxRow& row) = 0;
     virtual Result<void> set_sandbox_state(std::string_view project, std::string_view id,
                                            std::string_view state, int64_t now_ms) = 0;
+    // Of a row that is there: everything about its life but its state.
+    virtual Result<void> set_sandbox_life(const SandboxRow& row) = 0;
+    // Dead from now on, for that reason.
+    virtual Result<void> end_sandbox(std::string_view project, std::string_view id,
+                                     std::string_view why, int64_t now_ms) = 0;
+    virtual Result<void> set_sandbox_network(std::string_view project, std::string_view id,
+                                             std::string_view policy) = 0;
     virtual Result<std::optional<SandboxRow>> find_sandbox(std::string_view project,
                                                            std::string_view id) = 0;
     // Those in state `creating`: nobody was ever told of them.

@@ -89,7 +89,8 @@ HostFacts facts_of(const warden::HelloReply& reply) {
     return {.cgroups = static_cast<CgroupMode>(reply.cgroup_mode),
             .enforced = reply.enforced,
             .oom_kill = static_cast<OomKill>(reply.oom_kill),
-            .quick_moves = reply.quick_moves != 0};
+            .quick_moves = reply.quick_moves != 0,
+            .pause = reply.pause};
 }
 
 std::string_view to_string(InForce state) {
@@ -143,6 +144,23 @@ Result<void> check_required(const std::vector<std::string>& names, const HostFac
                               check.way_out);
     }
     return {};
+}
+
+std::vector<Check> check_pause(const HostFacts& host) {
+    const auto can = [&](warden::Pause what) {
+        return (host.pause & static_cast<uint32_t>(what)) != 0;
+    };
+    return {
+        can(warden::Pause::Freezes)
+            ? enforced("pause", "the cgroup's freezer stops all code of the sandbox")
+            : unsupported("pause", "this host has no cgroup freezer",
+                          "boot a kernel with cgroup v2, or the cgroup v1 controller freezer"),
+        can(warden::Pause::Reclaims)
+            ? enforced("pause_reclaims", "the memory of a paused sandbox is written to the swap")
+            : unsupported("pause_reclaims",
+                          "this host has no swap: a paused sandbox keeps its "
+                          "memory",
+                          "swapon a swap file, or a zram device")};
 }
 
 std::vector<Check> check_tiers() {

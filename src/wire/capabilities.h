@@ -32,6 +32,7 @@ struct HostFacts {
     uint32_t enforced = 0;  // bits of warden::Limit
     warden::OomKill oom_kill = warden::OomKill::Nobody;
     bool quick_moves = false;
+    uint32_t pause = 0;  // bits of warden::Pause
 };
 HostFacts facts_of(const warden::HelloReply& reply);
 
@@ -51,6 +52,9 @@ std::vector<Check> check_limits(const HostFacts& host, const KernelFacts& kernel
 // FailedPrecondition, with the reason and the way out, if the host cannot enforce one of the limits
 // that the configuration requires.
 Result<void> check_required(const std::vector<std::string>& names, const HostFacts& host);
+
+// Whether sandboxes can be paused, and whether the memory of paused ones goes to the swap.
+std::vector<Check> check_pause(const HostFacts& host);
 
 // The tiers: which there are, and why not more.
 std::vector<Check> check_tiers();

@@ -4,6 +4,7 @@
 //     DATA/pool.img                 the btrfs pool (root)
 //     DATA/client.json              URL and key for the CLI (0600, of the user who set it up)
 //     DATA/state/                   cloister.db, artifacts/ (of cloisterd's user, 0700)
+//     DATA/state/egress.sock        cloisterd → egress
 //     DATA/warden.journal           the warden's book of host objects
 //     DATA/run/warden.sock          cloisterd → warden
 //     DATA/run/warden.lock          held by the one warden of this data directory
@@ -21,6 +22,8 @@
 namespace cloister::layout {
 
 inline constexpr std::string_view kDefaultData = "/var/lib/cloister";
+// The operator's certificates, in the runtime; a sandbox sees them below /opt/cloister.
+inline constexpr const char* kCaBundle = "etc/ca-bundle.pem";
 
 inline std::string join(std::string_view directory, std::string_view name) {
     return std::string(directory) + "/" + std::string(name);
@@ -33,6 +36,9 @@ inline std::string client_file(std::string_view data) {
 }
 inline std::string state_directory(std::string_view data) {
     return join(data, "state");
+}
+inline std::string egress_socket(std::string_view data) {
+    return join(data, "state/egress.sock");
 }
 inline std::string run_directory(std::string_view data) {
     return join(data, "run");

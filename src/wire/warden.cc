@@ -80,14 +80,21 @@ bool valid(const NarrowRequest& request) {
            (request.memory_max == 0 || request.memory_max >= limits::kRunMemoryMin);
 }
 
+bool valid(const NetworkRequest& request) {
+    return is_id(request.sandbox.view()) && request.kind <= PathKind::TcpUdp;
+}
+
 bool valid(const Request& request) {
     return std::visit(
         [](const auto& body) {
             using Body = std::decay_t<decltype(body)>;
             if constexpr (std::is_same_v<Body, CreateRequest>) {
                 return valid(body.plan);
-            } else if constexpr (std::is_same_v<Body, NarrowRequest>) {
+            } else if constexpr (std::is_same_v<Body, NarrowRequest> ||
+                                 std::is_same_v<Body, NetworkRequest>) {
                 return valid(body);
+            } else if constexpr (std::is_same_v<Body, FreezeRequest>) {
+                return is_id(body.sandbox.view()) && body.frozen <= 1;
             } else if constexpr (requires { body.sandbox; }) {
                 return is_id(body.sandbox.view());
             } else {

@@ -18,10 +18,11 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "wire/templates.h"
 
 namespace cloister::warden {
 
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 
 // An id of base/ids.h, fixed in size.
 struct Id {
@@ -90,6 +91,41 @@ struct PoolRequest {
     uint64_t tag = 0;
 };
 
+// Stops the code of a running sandbox where it is, or lets it go on. Answered at once; then, on a
+// host with swap, its memory is written there. Its agent goes on, and answers.
+struct FreezeRequest {
+    uint64_t tag = 0;
+    Id sandbox;
+    uint32_t frozen = 0;  // 1: stop, 0: go on
+};
+// Starts processes in a sandbox that has ended, on the files that it had, after the plan that it
+// had. FailedPrecondition if it has not ended; if it fails the files are as they were.
+struct ReviveRequest {
+    uint64_t tag = 0;
+    Id sandbox;
+    uint32_t reserved = 0;
+};
+
+// Sandboxes of the server's pool, beside limits::kSandboxesMax.
+inline constexpr size_t kWarmSandboxesMax = 64;
+
+// A running sandbox's way out of its network namespace: none, TCP and look-ups of names, or UDP as
+// well. The reply to it carries the descriptors of PathFd; the way is open while they are.
+enum class PathKind : uint32_t { None = 0, Tcp = 1, TcpUdp = 2 };
+enum PathFd : size_t {
+    kPathLink,   // while it is open connections are redirected
+    kPathTcp,    // listener
+    kPathNames,  // datagrams to the resolver
+    kPathUdp,    // from here on: TcpUdp only
+    kPathRawV4,
+    kPathRawV6,  // missing where the host has no IPv6
+};
+struct NetworkRequest {
+    uint64_t tag = 0;
+    Id sandbox;
+    PathKind kind = PathKind::None;
+};
+
 // --- Replies and events ---
 inline constexpr size_t kMessageBytes = 240;
 
@@ -113,16 +149,21 @@ enum class Limit : uint32_t {  // bits of `enforced`
 // Who ends a sandbox's processes when its memory limit is hit.
 enum class OomKill : uint32_t { Nobody = 0, Kernel = 1, Watcher = 2 };
 
+enum class Pause : uint32_t {  // bits of `pause`
+    Freezes = 1,
+    Reclaims = 2,  // there is swap to write the memory of paused sandboxes to
+};
+
 struct HelloReply {
     uint64_t tag = 0;
-    Id base_template;  // the revision of the built-in `base`
+    std::array<Id, kBuiltInTemplates.size()> templates;  // their revisions; zeros: not there
     uint32_t cgroup_mode = 0;
     uint32_t enforced = 0;     // bits of Limit
     uint32_t oom_kill = 0;     // OomKill
     uint32_t landlock = 0;     // the kernel's ABI of it; scopes come with 6
     uint32_t quick_moves = 0;  // 1: moves between cgroups are quick (favordynmods)
     uint32_t host_cpus = 0;
-    uint32_t reserved = 0;
+    uint32_t pause = 0;        // bits of Pause
     uint64_t host_memory = 0;  // bytes
     uint64_t pool_bytes = 0;   // size of the pool
     uint64_t pool_free = 0;
@@ -155,7 +196,8 @@ struct EndedEvent {
 };
 
 using Request = std::variant<HelloRequest, CreateRequest, DestroyRequest, ListRequest, UsageRequest,
-                             NarrowRequest, GrowPoolRequest, PoolRequest>;
+                             NarrowRequest, GrowPoolRequest, PoolRequest, FreezeRequest,
+                             ReviveRequest, NetworkRequest>;
 using Reply = std::variant<DoneReply, HelloReply, ListReply, UsageReply, EndedEvent, PoolReply>;
 
 std::string encode(const Request& request);

@@ -40,6 +40,25 @@ TEST(Warden, RefusesIdsAndSizesOutOfTheirRange) {
     EXPECT_FALSE(decode_request(encode(Request(DestroyRequest{.tag = 1}))));
 }
 
+TEST(Warden, RefusesToFreezeWhatIsNeitherYesNorNo) {
+    const Id id = Id::from(new_id()).value();
+    for (const uint32_t frozen : {0u, 1u, 2u}) {
+        const Request request = FreezeRequest{.tag = 1, .sandbox = id, .frozen = frozen};
+        EXPECT_EQ(decode_request(encode(request)).has_value(), frozen <= 1);
+    }
+    EXPECT_FALSE(decode_request(encode(Request(ReviveRequest{.tag = 1}))));
+}
+
+TEST(Warden, AWayOutIsOfAKnownKind) {
+    NetworkRequest request{
+        .tag = 9, .sandbox = Id::from(new_id()).value(), .kind = PathKind::TcpUdp};
+    const Request back = decode_request(encode(Request(request))).value();
+    EXPECT_EQ(std::get<NetworkRequest>(back).kind, PathKind::TcpUdp);
+    request.kind = static_cast<PathKind>(3);
+    EXPECT_FALSE(decode_request(encode(Request(request))));
+    EXPECT_FALSE(decode_request(encode(Request(NetworkRequest{.tag = 1}))));
+}
+
 TEST(Warden, RefusesCutAndForeignMessages) {
     const std::string bytes = encode(Request(good_request()));
     for (size_t length = 0; length < bytes.size(); ++length) {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import signal
 import subprocess
 import time
@@ -264,3 +267,28 @@ def test_status(cli: Cli, server: Service) -> None:
 
 def test_version(cli: Cli) -> None:
     assert cli("version").stdout.strip().endswith("0.1.0")
+
+
+BAR = "import sys, time\nfor i in range(4):\n    sys.stderr.write(f'\\r{i * 25:3}%|{chr(0x2588) * i:4}|'); sys.stderr.flush(); time.sleep(0.05)\n"
+
+
+def test_a_progress_bar_arrives_as_it_was_written(server: Service, tmp_path: Path) -> None:
+    command = [server.build.program("cloister"), "run", "--quiet", "-c", BAR]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path, env=server.environment(), timeout=60)
+    assert done.stderr == "".join(f"\r{i * 25:3}%|{chr(0x2588) * i:4}|" for i in range(4)).encode()
+
+
+def test_on_a_terminal_nothing_is_written_behind_an_open_bar(server: Service, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [server.build.program("cloister"), "run", "-c", BAR + "1 / 0"]
+    running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, cwd=tmp_path, env=server.environment())
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # EIO: the last writer has gone
+        while piece := os.read(ours, 65536):
+            seen += piece
+    os.close(ours)
+    assert running.wait(30) == 1
+    bar = "\r 75%|███ |".encode()
+    assert bar + b"\r\n" in seen  # the traceback begins on a line of its own
+    assert b"ZeroDivisionError" in seen.partition(bar)[2]

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import Run, create_sandbox, result_text
+from conftest import Run, create_sandbox, result_text, stream
 from service import wait_until
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -112,6 +112,48 @@ def test_the_callers_timeout_is_the_one_that_holds(run: Run) -> None:
     assert time.monotonic() - begin < 20
     assert (done["end_reason"], done["limit"]["value"], done["stdout"]["text"]) == ("timeout", 1200, "begun\n")
     assert 1200 <= done["metrics"]["wall_ms"] <= 2200
+
+
+@pytest.mark.complaint(19)
+def test_a_request_that_is_sent_again_runs_once(client: httpx.Client, sandbox: dict[str, Any]) -> None:
+    """Whoever lost the answer asks again: for a run that goes on, and for one that has ended."""
+    runs = f"/v1/sandboxes/{sandbox['id']}/runs"
+    body = {"code": "import time\nwith open('ran', 'a') as f: f.write('x')\nprint('once'); time.sleep(1)", "idempotency_key": "a ü"}
+    first = client.post(runs, json={**body, "wait": False}).json()
+    during, after = client.post(runs, json=body).json(), client.post(runs, json=body).json()
+    assert during["id"] == after["id"] == first["id"]
+    assert during["stdout"]["text"] == after["stdout"]["text"] == "once\n"
+    again = stream(client, runs, body)
+    assert [event.type for event in again][0] == "started" and again[-1].data["id"] == first["id"]
+    assert client.get(f"/v1/sandboxes/{sandbox['id']}/files", params={"path": "ran"}).content == b"x"
+    other = client.post(runs, json={**body, "idempotency_key": "another"}).json()
+    assert other["id"] != first["id"]
+    assert client.get(f"/v1/sandboxes/{sandbox['id']}/files", params={"path": "ran"}).content == b"xx"
+
+
+@pytest.mark.complaint(21)
+def test_what_was_left_out_of_an_answer_is_where_it_says(client: httpx.Client, sandbox: dict[str, Any]) -> None:
+    code = "for i in range(400_000): print(f'{i:06}')"
+    done = client.post(f"/v1/sandboxes/{sandbox['id']}/runs", json={"code": code, "inline_bytes": 1024}).json()
+    assert done["stdout"]["omitted_bytes"] > 2_700_000
+    url = done["stdout"]["url"]
+    assert "url" not in done["stderr"]
+    whole = client.get(url).content
+    assert whole == b"".join(b"%06d\n" % i for i in range(400_000))
+    part = client.get(url, headers={"Range": "bytes=1400000-1400006"})
+    assert (part.status_code, part.content) == (206, b"200000\n")
+
+
+@pytest.mark.complaint(2)
+def test_a_sandbox_is_there_as_long_as_it_is_used(client: httpx.Client) -> None:
+    """Each run counts from its end, and so does one that was only asked for its events."""
+    made = create_sandbox(client, idle_timeout_seconds=2)
+    runs = f"/v1/sandboxes/{made['id']}/runs"
+    for number in range(4):
+        time.sleep(1)
+        done = client.post(runs, json={"code": f"count = {number}; count"}).json()
+        assert result_text(done) == str(number)
+    assert client.delete(f"/v1/sandboxes/{made['id']}").status_code == 204
 
 
 @pytest.mark.complaint(22)

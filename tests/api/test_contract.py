@@ -58,6 +58,11 @@ def test_ids_of_nothing_are_not_found(path: str, client: httpx.Client) -> None:
 
 BODIES: dict[str, dict[str, Any]] = {
     "createRun": {"code": "1"},
+    "changeFile": {"mode": "0600"},
+    "makeDirectory": {"path": "x"},
+    "moveFile": {"path": "x", "to": "y"},
+    "copyFile": {"path": "x", "to": "y"},
+    "signFile": {"path": "x"},
     "createProcess": {"command": "true"},
     "signalProcess": {"signal": "TERM"},
     "resizeTerminal": {"cols": 80},
@@ -68,15 +73,19 @@ BODIES: dict[str, dict[str, Any]] = {
 def send_minimal(client: httpx.Client, operation: Operation) -> httpx.Response:
     """The smallest request that is right for the operation."""
     body = BODIES.get(operation.id)
-    query = {"path": "x"} if operation.path.endswith("/files") else {}
-    return client.request(operation.method, operation.url(), json=body, params=query)
+    query = {"path": "x", "glob": "*"} if "/files" in operation.path else {}
+    parts = [("file", ("x", b""))] if operation.id == "uploadFiles" else None
+    return client.request(operation.method, operation.url(), json=body, params=query, files=parts)
 
 
 def test_the_languages_are_those_of_the_service(client: httpx.Client) -> None:
     request = CONTRACT.operations["createRunInNewSandbox"].request
     assert request is not None
     refused = client.post("/v1/runs", json={"code": "1", "language": "cobol"}).json()["error"]["message"]
-    assert re.findall(r"`(\w+)`", refused) == ["cobol", *request["properties"]["language"]["enum"]]
+    named = re.findall(r"`(\w+)`", refused)
+    assert named[0] == "cobol"
+    pattern = CONTRACT.resolve(request["properties"]["language"])["pattern"]
+    assert pattern == f"^({'|'.join(named[1:])}|jupyter:[A-Za-z0-9._-]+)$"
 
 
 def test_status_counts_what_is_there(client: httpx.Client, sandbox: dict[str, Any]) -> None:

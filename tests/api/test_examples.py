@@ -15,7 +15,7 @@ from service import Service
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((EXAMPLES / "expected.toml").read_text())
-PROGRAMS = {path.stem: path for path in EXAMPLES.iterdir() if path.suffix in (".py", ".js", ".ts", ".sh")}
+PROGRAMS = {path.stem: path for path in EXAMPLES.iterdir() if path.suffix in (".py", ".js", ".ts", ".sh", ".R", ".java")}
 
 
 def test_every_example_has_its_expectation() -> None:
@@ -37,7 +37,13 @@ def options_of(expected: dict[str, Any]) -> list[str]:
     return [str(EXAMPLES / word) if (EXAMPLES / word).is_file() else word for word in options]
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+def cases() -> list[Any]:
+    """Those of R and Java need the template that has them."""
+    beyond_base = [name for name, path in PROGRAMS.items() if path.suffix in (".R", ".java")]
+    return [pytest.param(name, marks=[pytest.mark.polyglot] if name in beyond_base else []) for name in EXPECTED]
+
+
+@pytest.mark.parametrize("name", cases())
 def test_example(name: str, cli: Cli, tmp_path: Path) -> None:
     expected = EXPECTED[name]
     done = cli(

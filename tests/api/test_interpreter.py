@@ -41,6 +41,29 @@ def test_streams_keep_their_order(events: Events) -> None:
     assert written == [pair for i in range(30) for pair in (("stdout", f"o {i}\n"), ("stderr", f"e {i}\n"))]
 
 
+def test_bytes_keep_their_order_among_text(events: Events) -> None:
+    """What is written to sys.stdout.buffer is shown at once, and stands where it was written."""
+    code = (
+        "import sys, time\n"
+        "sys.stdout.write('a'); sys.stdout.buffer.write(b'b'); sys.stdout.write('c'); sys.stdout.buffer.write(b'd\\n'); print('e')\n"
+        "sys.stderr.buffer.write(b'error\\n'); sys.stdout.buffer.write(b'f'); print('g', file=sys.stderr); print('h')\n"
+        "time.sleep(0.1); sys.stdout.buffer.write(b'live'); time.sleep(1.2); sys.stdout.buffer.write(b'later')"
+    )
+    joined: list[tuple[str, str]] = []
+    written = [(event.type, event.data["text"]) for event in events(code) if event.type in ("stdout", "stderr")]
+    for kind, text in written:
+        before = joined.pop()[1] if joined and joined[-1][0] == kind else ""
+        joined.append((kind, before + text))
+    assert joined == [("stdout", "abcd\ne\n"), ("stderr", "error\n"), ("stdout", "f"), ("stderr", "g\n"), ("stdout", "h\nlivelater")]
+    assert written[-1] == ("stdout", "later"), "what stood before was shown before the pause"
+
+
+def test_bytes_may_be_wrapped_and_closed(run: Run) -> None:
+    code = "import io, sys\nwrapped = io.TextIOWrapper(sys.stdout.buffer, encoding='latin-1')\nwrapped.write('ü'); wrapped.close()"
+    run(code)
+    assert out(run("print('still here'); sys.stdout.buffer.fileno()")) == "still here\n"
+
+
 def test_displays_keep_their_place_among_output(events: Events) -> None:
     seen = events("for i in range(10):\n    print(i)\n    display(i)\nprint('end')")
     types = [event.type for event in seen]

@@ -89,6 +89,40 @@ def test_const_and_let_may_take_each_others_place(first: str, second: str, fresh
     assert fresh("const held = 1; held = 2", filename="program.js")["error"]["name"] == "TypeError"
 
 
+BEFORE = {"function": "function taken() { return 1 }", "var": "var taken = 1", "class": "class taken {}", "let": "let taken = 1", "const": "const taken = 1"}
+AFTER = {
+    "let": "let taken = 2; taken",
+    "const": "const taken = 2; taken",
+    "var": "var taken = 2; taken",
+    "pattern": "const { a, taken } = { taken: 2 }; taken",
+    "class": "class taken { static v = 2 }\n(taken.v)",
+    "function": "function taken() { return 2 }\ntaken()",
+    "async function": "async function taken() { return 2 }\nawait taken()",
+    "import": "import { sep as taken } from 'path'; taken && 2",
+    "behind await": "await 1; const taken = 2; taken",
+}
+
+
+@pytest.mark.parametrize("second", AFTER)
+def test_a_name_may_be_declared_in_another_way(second: str, fresh: Run) -> None:
+    for first in BEFORE.values():
+        assert fresh(first)["end_reason"] == "ok"
+        assert result_text(fresh(AFTER[second])) == "2", first
+    assert result_text(fresh("let taken; taken === undefined")) == "true"
+    twice = fresh("let same = 1; let same = 2")
+    assert twice["error"]["value"] == "Identifier 'same' has already been declared"
+
+
+def test_code_that_only_looks_like_that_runs_once(fresh: Run) -> None:
+    """An error of the code itself, in the words of the one that V8 has before it runs any."""
+    fresh("var count = 0; function taken() {}")
+    done = fresh("count++; throw new SyntaxError(\"Identifier 'taken' has already been declared\")")
+    assert done["error"]["name"] == "SyntaxError"
+    assert result_text(fresh("count")) == "1"
+    fresh("(0, eval)('count++; let odd = 1; let odd = 2')")
+    assert result_text(fresh("count")) == "1"
+
+
 def test_the_last_result_has_a_name(run: Run) -> None:
     assert result_text(run("'first'", language="javascript")) == "'first'"
     assert result_text(run("_ + '!'", language="javascript")) == "'first!'"

@@ -21,6 +21,7 @@ SANDBOX = {
     "memory_mb": 2048,
     "disk_mb": 10240,
     "idle_timeout_seconds": 1200,
+    "on_idle": "pause",
     "metadata": {"who": "me"},
     "created_at": "2026-11-29T19:20:10.123Z",
 }

@@ -91,7 +91,7 @@ def box(build: Build) -> Iterator[Box]:
     """A service with a domain, and a sandbox with servers on 8000 (IPv4) and 8006 (IPv6 only)."""
     service = Service(build)
     (service.data / "cloister.toml").write_text(f'domain = "{DOMAIN}"\n')
-    service.extra = ["--config", str(service.data / "cloister.toml")]
+    service.options += ["--config", str(service.data / "cloister.toml")]
     with running(service):
         box = Box(service)
         box.serve(8000, "127.0.0.1")

@@ -70,7 +70,7 @@ def test_env_of_a_sandbox_reaches_its_runs(client: httpx.Client) -> None:
 
 
 def test_an_idle_sandbox_is_killed(client: httpx.Client) -> None:
-    made = create_sandbox(client, idle_timeout_seconds=1)
+    made = create_sandbox(client, idle_timeout_seconds=1, on_idle="kill")
     path = f"/v1/sandboxes/{made['id']}"
 
     def dead() -> bool:
@@ -82,7 +82,7 @@ def test_an_idle_sandbox_is_killed(client: httpx.Client) -> None:
 
 @pytest.mark.complaint(2)
 def test_a_running_sandbox_is_not_idle(client: httpx.Client) -> None:
-    made = create_sandbox(client, idle_timeout_seconds=1)
+    made = create_sandbox(client, idle_timeout_seconds=1, on_idle="kill")
     code = "import time; time.sleep(3); print('awake')"
     done = client.post(f"/v1/sandboxes/{made['id']}/runs", json={"code": code}).json()
     client.delete(f"/v1/sandboxes/{made['id']}")
@@ -99,6 +99,9 @@ def test_a_running_sandbox_is_not_idle(client: httpx.Client) -> None:
         ("disk_mb", 63),
         ("idle_timeout_seconds", 0),
         ("idle_timeout_seconds", 2592001),
+        ("on_idle", "sleep"),
+        ("deadline_seconds", -1),
+        ("on_deadline", "sleep"),
         ("template", "no-such-template"),
         ("env", {"A=B": "x"}),
         ("env", {"": "x"}),

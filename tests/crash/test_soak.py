@@ -11,7 +11,7 @@ import pytest
 from conftest import create_sandbox, new_client
 from service import Build, Process, Service, running, wait_until
 
-PROGRAMS = ("cloister", "cloisterd", "cloister-warden")
+PROGRAMS = ("cloister", "cloisterd", "cloister-egress", "cloister-warden")
 # AddressSanitizer keeps what was freed for a while: here so much, that it does not hide what the programs keep. With
 # what it notes about each block that is at most SANITIZER_KEEPS_MB.
 QUARANTINE_MB = 16

@@ -202,6 +202,36 @@ def test_much_output_in_the_gap(service: Service, http: httpx.Client) -> None:
     assert http.delete(f"/v1/sandboxes/{box['id']}").status_code == 204
 
 
+def output_of(client: httpx.Client, run_id: str, stream: str, **headers: str) -> bytes:
+    answer = client.get(f"/v1/runs/{run_id}/output", params={"stream": stream}, headers=headers)
+    assert answer.status_code in (200, 206), answer.text
+    return answer.content
+
+
+def test_the_whole_output_is_there_after_a_crash(service: Service, http: httpx.Client) -> None:
+    """Of a run that had ended, and of one that goes on: each byte, also by range."""
+    box = create_sandbox(http)
+    code = "import sys, os\nos.write(1, bytes(range(256)) * 8192)\nprint('told', file=sys.stderr)"
+    done = http.post(f"/v1/sandboxes/{box['id']}/runs", json={"code": code}).json()
+    going = begin(http, box["id"], f"import sys\nsys.stdout.write('x' * 3_000_000 + 'begun'); sys.stdout.flush()\n{UNTIL_TOLD}")
+    wait_until(lambda: record(http, going)["state"] == "running", 60, "the second run has begun")
+    wait_until(lambda: b"begun" in output_of(http, going, "stdout"), 60, "the second run has written")
+    service.kill("cloisterd")
+    wanted = bytes(range(256)) * 8192
+    assert output_of(http, done["id"], "stdout") == wanted
+    assert output_of(http, done["id"], "stderr") == b"told\n"
+    assert output_of(http, done["id"], "stdout", Range="bytes=1000-1999") == wanted[1000:2000]
+    assert output_of(http, done["id"], "stdout", Range="bytes=-5") == wanted[-5:]
+    assert output_of(http, going, "stdout").startswith(b"x" * 3_000_000 + b"begun")
+    http.put(f"/v1/sandboxes/{box['id']}/files", params={"path": "stop"}, content=b"")
+    assert end_of(http, going)["end_reason"] == "ok"
+    service.kill("cloisterd")
+    assert output_of(http, going, "stdout").startswith(b"x" * 3_000_000 + b"begun")
+    again = record(http, done["id"])
+    assert (again["stdout"]["bytes"], again["stdout"]["omitted_bytes"]) == (len(wanted), done["stdout"]["omitted_bytes"])
+    assert http.delete(f"/v1/sandboxes/{box['id']}").status_code == 204
+
+
 def kept_note(run: dict[str, Any]) -> int:
     """How many bytes fewer than 1 MiB of the output are in the answer: head and tail are cut at characters."""
     shown = run["stdout"]["text"]

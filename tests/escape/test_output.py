@@ -77,9 +77,29 @@ def test_r10_a_flood_is_discarded(attacked: Attacked, server: Service) -> None:
     attacked.works_again()
 
 
+@contextmanager
+def bounded_disk(attacked: Attacked, most: int) -> Iterator[None]:
+    """What the pool holds grows by at most that, looked at once a second."""
+    used = lambda: attacked.client.get("/v1/pool").json()["used_bytes"]  # noqa: E731
+    before, seen, over = used(), [0], threading.Event()
+
+    def look() -> None:
+        while not over.wait(1):
+            seen.append(used() - before)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+    assert max(seen) < most, seen
+
+
 @pytest.mark.full
 def test_r10_ten_gigabytes(attacked: Attacked, server: Service) -> None:
-    with flat_memory(server, attacked.id):
+    with flat_memory(server, attacked.id), bounded_disk(attacked, 512 * MIB):
         done = attacked.cell("flood", str(10 * 10**9), on_output_limit="discard", timeout_ms=900_000)
     assert typed_end(done) == "ok", told(done)
     assert done["metrics"]["output_bytes"] == 10 * 10**9
@@ -126,6 +146,20 @@ def test_r11_one_line_of_anything(attacked: Attacked, server: Service, size: int
     kept = attacked.client.get(f"/v1/runs/{run_id}/output", params={"stream": "stdout"}).content
     assert len(kept) == size
     assert streamed.hexdigest() == hashlib.sha256(kept).hexdigest() == written
+    attacked.works_again()
+
+
+@pytest.mark.full
+def test_r11_a_line_of_a_gibibyte(attacked: Attacked, server: Service) -> None:
+    """It is kept without loss up to the limit of the run, which ends it."""
+    with flat_memory(server, attacked.id), bounded_disk(attacked, 512 * MIB):
+        done = attacked.cell("one_line", str(GIB), timeout_ms=600_000)
+    assert typed_end(done) == "output_limit", told(done)
+    path, most = f"/v1/runs/{done['id']}/output", done["limits"]["output_max_bytes"]
+    assert done["stdout"]["bytes"] == most
+    with attacked.client.stream("GET", path, params={"stream": "stdout"}) as answer:
+        sizes = [len(piece) for piece in answer.iter_bytes()]
+    assert sum(sizes) == most
     attacked.works_again()
 
 

@@ -44,7 +44,7 @@ start_service_script() {
     cat <<SH
 #!/bin/sh
 # Starts Cloister's service in the background; it leaves after 10 idle minutes. Written by ./dev setup.
-export CLOISTER_IMAGE='$(image_path)'
+export CLOISTER_IMAGE='$(image_paths)'
 exec $installed/bin/cloister serve --data '$data' --detach --quiet --idle-exit 600
 SH
 }

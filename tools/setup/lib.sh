@@ -22,6 +22,19 @@ need_programs() { [ -x "$programs/cloister" ] || lacking "Cloister is not set up
 # Where the base image of this recipe is, or would be.
 image_path() { "$repo/images/build" --cache "$cache" --print-path; }
 
+# Where the image of the template polyglot is, or would be.
+polyglot_path() { "$repo/images/layer" polyglot --cache "$cache" --print-path; }
+
+# Whether this machine has that template: it was asked for once, and is kept up to date since then.
+polyglot_is_wanted() { compgen -G "$cache/polyglot-*.tar.zst" >/dev/null; }
+
+# All images of this machine, with colons between them: what CLOISTER_IMAGE holds.
+image_paths() {
+    local polyglot
+    polyglot=$(polyglot_path)
+    if [ -e "$polyglot" ]; then echo "$(image_path):$polyglot"; else image_path; fi
+}
+
 # Runs a command as the owner of the clone, to whom everything in it must belong.
 as_owner() {
     local uid gid home

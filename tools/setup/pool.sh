@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes the storage pool and imports the base image; quick when both are there.
+# Makes the storage pool and imports the images; quick when both are there.
 set -euo pipefail
 # shellcheck source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -11,5 +11,6 @@ if [ -e "$lock" ] && ! flock --nonblock "$lock" true; then
     exit 0
 fi
 
+mapfile -t -d : images < <(printf '%s' "$(image_paths)")
 exec "$installed/bin/cloister-warden" prepare --data "$data" --runtime "$installed/runtime" \
-    --image "$(image_path)"
+    "${images[@]/#/--image=}"

@@ -47,7 +47,7 @@ OPERATION_FILES = {
     "stream_run": "stream_run_events",
 }
 # Headers of src/ops that are shared by operations.
-OPS_HELPERS = {"validate"}
+OPS_HELPERS = {"file_access", "validate"}
 
 
 def check_routes(tree: Tree) -> Iterator[Finding]:

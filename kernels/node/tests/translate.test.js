@@ -5,6 +5,26 @@ const assert = require("node:assert/strict");
 const { test } = require("node:test");
 const { translate } = require("../translate");
 
+const f = new Map([["f", "var"]]);
+const g = new Map([["g", "let"]]);
+const CLASHING = [
+    [f, "let f = 1", "var f = 1"],
+    [f, "const f = 1;", "var   f = 1;"],
+    [f, "let a = 1; const {b, f} = {}", "let a = 1; var   {b, f} = {}"],
+    [f, "let f\nlet h", "var f = undefined\nlet h"],
+    [f, "let f, h = 2;", "var f = undefined, h = 2;"],
+    [f, "class f extends g({}) { m() {} }\n(1)", "var f = class f extends g({}) { m() {} };\n(1)"],
+    [f, "{ let f = 1 }", "{ let f = 1 }"],
+    [f, "let h = f", "let h = f"],
+    [f, 'import f from "m"', 'var {default: f} = await __cloister__.names(["default"], "m");'],
+    [g, "var g = 1", "let g = 1"],
+    [g, "async function* g(a = {}) { }", "let g = async function* g(a = {}) { };"],
+];
+
+test("what is there already is declared as it may be", () => {
+    for (const [clashes, code, wanted] of CLASHING) assert.equal(translate(code, true, clashes), wanted);
+});
+
 const TRANSLATED = {
     'import fs from "fs"': 'const {default: fs} = await __cloister__.names(["default"], "fs");',
     "import {a, b as c, default as d, \"x y\" as e,} from 'm';":

@@ -131,6 +131,8 @@ class Driver:
             self._shell.ast_node_interactivity = "last_expr"
 
     def _run_cell(self, code: str) -> BaseException | None:
+        if not code.strip():
+            return self._warm_up()
         shell = self._shell
         failure = None
         transformed = code
@@ -147,6 +149,13 @@ class Driver:
             result = _pseudo_sync_runner(coroutine)
         self._after_cell(result)
         return result.error_before_exec or result.error_in_exec or shell.last_error
+
+    def _warm_up(self) -> None:
+        """An empty cell goes the whole way, and nobody sees anything of it: so the service warms interpreters up."""
+        coroutine = self._shell.run_cell_async(
+            "None", store_history=False, silent=True, transformed_cell="None\n", preprocessing_exc_tuple=None
+        )
+        _pseudo_sync_runner(coroutine)
 
     def _awaits(self, transformed: str) -> bool:
         if "await" not in transformed and "async" not in transformed:

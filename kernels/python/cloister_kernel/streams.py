@@ -36,6 +36,10 @@ class _OrderedFile(io.FileIO):
         self.name = name
         self._streams = streams
 
+    def holds(self) -> None:
+        """Something was written to its stream that is not here yet."""
+        self._streams.held_back = self
+
     def write(self, data: Any, /) -> int:
         self._streams.claim(self)
         return super().write(data) or 0
@@ -43,15 +47,84 @@ class _OrderedFile(io.FileIO):
 
 class _LiveText(io.TextIOWrapper):
     _shown = 0.0
+    _bytes: _LiveBytes | None = None
+    file: _OrderedFile
+    holds_text = False  # some may not have reached the bytes' buffer
 
     def write(self, text: str, /) -> int:
         written = super().write(text)
         if text[-1:] != "\n":
-            now = time.monotonic()
-            if now - self._shown > _PARTIAL_LINE_S:
-                self._shown = now
-                self.flush()
+            self.holds_text = not self.show_now_and_then()
         return written
+
+    def show_now_and_then(self) -> bool:
+        now = time.monotonic()
+        if now - self._shown <= _PARTIAL_LINE_S:
+            self.file.holds()
+            return False
+        self._shown = now
+        self.flush()
+        return True
+
+    @property
+    def buffer(self) -> _LiveBytes:  # type: ignore[override]
+        """What user code writes bytes to; text takes the shorter way."""
+        if self._bytes is None:
+            self._bytes = _LiveBytes(self, super().buffer)
+        return self._bytes
+
+
+class _LiveBytes(io.BufferedIOBase):
+    """sys.stdout.buffer: in its order among the text, and shown as soon as that."""
+
+    def __init__(self, text: _LiveText, buffered: Any) -> None:
+        self._text = text
+        self._buffered = buffered
+
+    def write(self, data: Any, /) -> int:
+        if self._text.holds_text:
+            self._text.flush()
+            self._text.holds_text = False
+        written = self._buffered.write(data)
+        if bytes(memoryview(data).cast("B")[-1:]) == b"\n":
+            self._buffered.flush()
+        else:
+            self._text.show_now_and_then()
+        return written
+
+    def flush(self) -> None:
+        self._text.flush()
+
+    def close(self) -> None:
+        self._text.close()
+
+    def detach(self) -> Any:
+        return self._buffered.detach()
+
+    def fileno(self) -> int:
+        return self._buffered.fileno()
+
+    def isatty(self) -> bool:
+        return self._buffered.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+    @property
+    def closed(self) -> bool:
+        return self._buffered.closed
+
+    @property
+    def raw(self) -> Any:
+        return self._buffered.raw
+
+    @property
+    def name(self) -> Any:
+        return self._buffered.name
+
+    @property
+    def mode(self) -> Any:
+        return self._buffered.mode
 
 
 def _install_print() -> None:
@@ -78,6 +151,8 @@ class Streams:
         self._channel = channel
         # What was written last: a stream, a message (_MESSAGE), or nothing that has an order to keep.
         self._last: object = None
+        self.held_back: _OrderedFile | None = None
+        self._flushes = False
         self._pipes = {1: private_fd(1), 2: private_fd(2)}
         self._null = private_fd(0)  # /dev/null, until a run brings a stdin
         # C code that prints is live too. Only stdout: stderr is never buffered.
@@ -95,11 +170,18 @@ class Streams:
 
     def claim(self, file: _OrderedFile) -> None:
         """`file` is about to be written: wait until what was written elsewhere has been read."""
-        if self._last is file:
+        held_back, self.held_back = self.held_back, None
+        if self._last is file and held_back in (None, file):
             return
+        # What the other one still holds comes first: its write ends up here, too, and must not flush ours again.
+        if self._last is not None and not self._flushes:
+            self._flushes = True
+            try:
+                self._flush_other(file)
+            finally:
+                self._flushes = False
         before, self._last = self._last, file
-        if before is not None:
-            self._flush_other(file)
+        if before is not None and before is not file:
             self._channel.sync()
 
     def message_sent(self) -> None:
@@ -156,8 +238,10 @@ class Streams:
         _libc.fflush(_c_stdout)
 
     def _open(self, fd: int, name: str) -> _LiveText:
-        buffer = io.BufferedWriter(_OrderedFile(fd, name, self), _BUFFER)
-        return _LiveText(buffer, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        file = _OrderedFile(fd, name, self)
+        text = _LiveText(io.BufferedWriter(file, _BUFFER), encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        text.file = file
+        return text
 
     def _open_stdin(self) -> io.TextIOWrapper:
         file = io.FileIO(0, "r", closefd=False)

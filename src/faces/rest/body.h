@@ -17,4 +17,7 @@ engine::ByteSource body_source(Call& call, uint64_t max_bytes);
 Task<Answer> send_file(Call& call, engine::OpenFile file, int status = 200,
                        http::Headers more = {});
 
+// The same for what has no known length: chunked until `next` answers an empty piece.
+Task<Answer> send_stream(Call& call, engine::ByteSource next, http::Headers headers);
+
 }  // namespace cloister::rest

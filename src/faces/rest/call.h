@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct Call {
     std::vector<std::string> parameters;  // of the path, in order
     std::string request_id;
     std::string domain;  // of which `PORT-ID.DOMAIN` is a name for each port; empty: none
+    std::optional<engine::Grant> grant;  // of a signed URL, in place of a key
 };
 
 // A whole JSON answer, or the note that the handler has streamed one already.

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/time.h"
+#include "egress/policy_json.h"
 #include "engine/tier.h"
 #include "wire/base64.h"
 #include "wire/json.h"
@@ -13,6 +15,7 @@ namespace cloister::rest {
 namespace {
 
 constexpr size_t kWordMax = 64;
+constexpr size_t kKeyMax = 255;  // of an idempotency key
 
 int64_t in_mb(uint64_t bytes) {
     return static_cast<int64_t>(bytes / limits::kMiB);
@@ -30,8 +33,44 @@ void read_tier(FieldReader& in) {
                         : "`tier` must be `namespace`, `gvisor` or `microvm`");
 }
 
+std::optional<engine::AtEnd> read_at_end(FieldReader& in, std::string_view name) {
+    const auto word = in.optional_string(name, kWordMax);
+    if (!word) return std::nullopt;
+    const auto known = engine::at_end_from(*word);
+    if (!known) in.fail(name, fmt::format("`{}` must be `pause` or `kill`", name));
+    return known;
+}
+
+// A number, or null, which says something of its own.
+std::optional<std::optional<int64_t>> read_nullable(FieldReader& in, const json::object& object,
+                                                    std::string_view name, int64_t low,
+                                                    int64_t high) {
+    const auto number = in.optional_int(name, low, high);
+    if (number) return number;
+    const json::value* value = object.if_contains(name);
+    if (value == nullptr || !value->is_null()) return std::nullopt;
+    return std::optional<int64_t>();
+}
+
+ops::LifeChange read_life(FieldReader& in, const json::object& object) {
+    constexpr int64_t kLongest = limits::kSandboxIdleMaxMs / 1000;
+    ops::LifeChange change;
+    change.idle_seconds = read_nullable(in, object, "idle_timeout_seconds",
+                                        limits::kSandboxIdleMinMs / 1000, kLongest);
+    change.on_idle = read_at_end(in, "on_idle");
+    change.deadline_seconds = read_nullable(in, object, "deadline_seconds", 0, kLongest);
+    change.on_deadline = read_at_end(in, "on_deadline");
+    return change;
+}
+
+Result<std::optional<egress::PolicySpec>> read_network(FieldReader& in, const std::string& prefix) {
+    const json::object* object = in.optional_object("network");
+    if (object == nullptr) return std::optional<egress::PolicySpec>();
+    return std::optional(TRY(egress::policy_from(*object, prefix + "network.")));
+}
+
 Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string prefix) {
-    FieldReader in(object, std::move(prefix));
+    FieldReader in(object, prefix);
     engine::SandboxSpec spec;
     read_tier(in);
     spec.template_name = in.optional_string("template", kWordMax).value_or(spec.template_name);
@@ -49,10 +88,8 @@ Result<engine::SandboxSpec> read_sandbox(const json::object& object, std::string
     spec.metadata =
         in.optional_string_map("metadata", limits::kMetadataEntriesMax, limits::kMetadataBytesMax)
             .value_or(StringMap());
-    spec.idle_timeout_seconds =
-        in.optional_int("idle_timeout_seconds", limits::kSandboxIdleMinMs / 1000,
-                        limits::kSandboxIdleMaxMs / 1000)
-            .value_or(spec.idle_timeout_seconds);
+    ops::apply(read_life(in, object), unix_ms(), spec.lifespan);
+    spec.network = TRY(read_network(in, prefix)).value_or(egress::PolicySpec{});
     TRY_OK(in.finish());
     return spec;
 }
@@ -157,6 +194,7 @@ OnDisconnect read_on_disconnect(FieldReader& in) {
 Result<RunBody> read_run(FieldReader& in) {
     RunBody body{.spec = read_spec(in)};
     body.spec.files = TRY(read_files(in));
+    body.spec.network = TRY(read_network(in, ""));
     body.wait = in.optional_bool("wait").value_or(true) ? Wait::Yes : Wait::No;
     body.on_disconnect = read_on_disconnect(in);
     return body;
@@ -174,6 +212,24 @@ Result<engine::SandboxSpec> decode_sandbox(std::string_view body) {
     return read_sandbox(object, "");
 }
 
+Result<ops::LifeChange> decode_life_change(std::string_view body) {
+    const json::object object = TRY(parse_optional(body));
+    FieldReader in(object, "");
+    const ops::LifeChange change = read_life(in, object);
+    TRY_OK(in.finish());
+    return change;
+}
+
+Result<engine::WhenBusy> decode_pause(std::string_view body) {
+    const json::object object = TRY(parse_optional(body));
+    FieldReader in(object, "");
+    const std::string word = in.optional_string("when_busy", kWordMax).value_or("refuse");
+    if (word != "refuse" && word != "wait")
+        in.fail("when_busy", "`when_busy` must be `refuse` or `wait`");
+    TRY_OK(in.finish());
+    return word == "wait" ? engine::WhenBusy::Wait : engine::WhenBusy::Refuse;
+}
+
 Result<engine::ContextSpec> decode_context(std::string_view body) {
     const json::object object = TRY(parse_optional(body));
     FieldReader in(object, "");
@@ -186,11 +242,17 @@ Result<engine::ContextSpec> decode_context(std::string_view body) {
     return spec;
 }
 
+Result<egress::PolicySpec> decode_network(std::string_view body) {
+    const json::object object = TRY(parse_object(body));
+    return egress::policy_from(object, "");
+}
+
 Result<RunBody> decode_run(std::string_view body) {
     const json::object object = TRY(parse_object(body));
     FieldReader in(object, "");
     RunBody out = TRY(read_run(in));
     out.spec.context_id = in.optional_string("context_id", kWordMax).value_or("");
+    out.spec.idempotency_key = in.optional_string("idempotency_key", kKeyMax).value_or("");
     TRY_OK(in.finish());
     return out;
 }

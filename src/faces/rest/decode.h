@@ -4,9 +4,11 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "engine/pauses.h"
 #include "engine/processes.h"
 #include "engine/run.h"
 #include "engine/sandbox.h"
+#include "ops/update_sandbox.h"
 
 namespace cloister::rest {
 
@@ -28,7 +30,10 @@ struct ProcessBody {
 };
 
 Result<engine::SandboxSpec> decode_sandbox(std::string_view body);  // an empty body: all defaults
+Result<ops::LifeChange> decode_life_change(std::string_view body);
+Result<engine::WhenBusy> decode_pause(std::string_view body);       // the same
 Result<engine::ContextSpec> decode_context(std::string_view body);  // the same
+Result<egress::PolicySpec> decode_network(std::string_view body);
 Result<RunBody> decode_run(std::string_view body);
 Result<RunBody> decode_one_call_run(std::string_view body);
 Result<std::string> decode_key_name(std::string_view body);

@@ -21,7 +21,9 @@ TEST(Decode, DefaultsAreThoseOfTheContract) {
     EXPECT_EQ(sandbox->cpu, 2);
     EXPECT_EQ(sandbox->memory_mb, 2048U);
     EXPECT_EQ(sandbox->disk_mb, 10'240U);
-    EXPECT_EQ(sandbox->idle_timeout_seconds, 1200);
+    EXPECT_EQ(sandbox->lifespan.idle_seconds, 1200);
+    EXPECT_EQ(sandbox->lifespan.on_idle, engine::AtEnd::Pause);
+    EXPECT_FALSE(sandbox->lifespan.deadline_ms);
 }
 
 TEST(Decode, TakesEveryField) {
@@ -41,7 +43,7 @@ TEST(Decode, TakesEveryField) {
     EXPECT_EQ(run->wait, Wait::No);
     EXPECT_EQ(run->on_disconnect, OnDisconnect::Interrupt);
     EXPECT_EQ(run->sandbox.metadata.at("m"), "1");
-    EXPECT_EQ(run->sandbox.idle_timeout_seconds, 3);
+    EXPECT_EQ(run->sandbox.lifespan.idle_seconds, 3);
 }
 
 TEST(Decode, NamesTheFieldAtFault) {

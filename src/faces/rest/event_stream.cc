@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "base/number.h"
 #include "faces/rest/encode.h"
 
 namespace cloister::rest {
@@ -26,23 +27,23 @@ class Outlet {
     virtual Task<Result<void>> heartbeat() = 0;
 };
 
-// Calls `append` for each event. The engine knows no URLs: those of the artifacts come in here.
+// Calls `append` for each event. The engine knows no URLs: those of a run's artifacts come in here.
 template <class Append>
-void for_each_event(const std::vector<Event>& events, const engine::Run& run, Append append) {
+void for_each_event(const std::vector<Event>& events, const engine::Run* run, Append append) {
     for (const Event& event : events) {
-        if (event.type != "ended") {
+        if (run == nullptr || event.type != "ended") {
             append(event);
             continue;
         }
         const std::string record =
-            json::serialize(run_json(run.to_json(engine::Detail::WithoutOutput)));
+            json::serialize(run_json(run->to_json(engine::Detail::WithoutOutput)));
         append(Event{.number = event.number, .type = event.type, .data = record});
     }
 }
 
 class BodyOutlet final : public Outlet {
   public:
-    BodyOutlet(http::Response& response, const engine::Run& run, EventForm form)
+    BodyOutlet(http::Response& response, const engine::Run* run, EventForm form)
         : response_(response), run_(run), form_(form) {}
 
     Task<Result<void>> send(const std::vector<Event>& events) override {
@@ -56,13 +57,14 @@ class BodyOutlet final : public Outlet {
     }
     Task<Result<void>> heartbeat() override {
         std::string sign = "{\"event\":\"heartbeat\"}\n";
-        if (form_ == EventForm::Sse) sign = ": the run goes on\n\n";
+        if (form_ == EventForm::Sse)
+            sign = run_ != nullptr ? ": the run goes on\n\n" : ": the sandbox lives\n\n";
         co_return co_await response_.write(std::move(sign));
     }
 
   private:
     http::Response& response_;
-    const engine::Run& run_;
+    const engine::Run* run_;
     const EventForm form_;
 };
 
@@ -72,7 +74,7 @@ class SocketOutlet final : public Outlet {
 
     Task<Result<void>> send(const std::vector<Event>& events) override {
         std::vector<std::string> messages;
-        for_each_event(events, run_, [&messages](const Event& event) {
+        for_each_event(events, &run_, [&messages](const Event& event) {
             append_json(messages.emplace_back(), event);
         });
         co_return co_await socket_.send(http::WebSocketKind::Text, messages);
@@ -84,9 +86,8 @@ class SocketOutlet final : public Outlet {
     const engine::Run& run_;
 };
 
-Task<void> pump(Outlet& outlet, http::Response& response, std::shared_ptr<engine::Run> run,
+Task<void> pump(Outlet& outlet, http::Response& response, std::shared_ptr<engine::RunLog> log,
                 uint64_t after) {
-    const std::shared_ptr<engine::RunLog> log = run->log();
     engine::RunLog::Reader reader = log->attach(after);
     response.on_disconnect([log] { log->changed().notify_all(); });
     while (!response.disconnected()) {
@@ -111,6 +112,17 @@ Task<Result<void>> refuse(http::WebSocketMessage) {
 
 }  // namespace
 
+// `after` of the query, or the header that a browser sends when it connects again.
+Result<uint64_t> after_of(const Call& call) {
+    std::optional<std::string> text = http::query_value(call.request.query(), "after");
+    if (!text) text = std::string(call.request.header("Last-Event-ID"));
+    if (text->empty() && call.request.query().find("after=") == std::string_view::npos) return 0;
+    const auto number = whole_number<uint64_t>(*text);
+    if (number) return *number;
+    return make_error(ErrorKind::InvalidArgument,
+                      "`after` in the query must be the number of an event: 0 or more");
+}
+
 std::optional<EventForm> event_form(const http::Request& request) {
     const std::string_view accept = request.header("Accept");
     if (accept.find("text/event-stream") != std::string_view::npos) return EventForm::Sse;
@@ -133,15 +145,29 @@ void append_json(std::string& out, const Event& event) {
     out += '}';
 }
 
-Task<void> stream_events(http::Response& response, std::shared_ptr<engine::Run> run, uint64_t after,
-                         EventForm form) {
+namespace {
+
+Task<void> stream_body(http::Response& response, std::shared_ptr<engine::RunLog> log,
+                       const engine::Run* run, uint64_t after, EventForm form) {
     const char* type = form == EventForm::Sse ? "text/event-stream" : "application/x-ndjson";
     const Result<void> begun =
         co_await response.start(200, {{"Content-Type", type}, {"Cache-Control", "no-store"}});
     if (!begun) co_return;
-    BodyOutlet outlet(response, *run, form);
-    co_await pump(outlet, response, run, after);
+    BodyOutlet outlet(response, run, form);
+    co_await pump(outlet, response, std::move(log), after);
     (void)co_await response.finish();  // a reader that is gone does not miss it
+}
+
+}  // namespace
+
+Task<void> stream_events(http::Response& response, std::shared_ptr<engine::Run> run, uint64_t after,
+                         EventForm form) {
+    co_await stream_body(response, run->log(), run.get(), after, form);
+}
+
+Task<void> stream_log(http::Response& response, std::shared_ptr<engine::RunLog> log, uint64_t after,
+                      EventForm form) {
+    co_await stream_body(response, std::move(log), nullptr, after, form);
 }
 
 Task<Result<void>> stream_to_websocket(const http::Request& request, http::Response& response,
@@ -150,7 +176,7 @@ Task<Result<void>> stream_to_websocket(const http::Request& request, http::Respo
     if (!socket) co_return socket.error();
     (*socket)->listen(refuse);
     SocketOutlet outlet(**socket, *run);
-    co_await pump(outlet, response, run, after);
+    co_await pump(outlet, response, run->log(), after);
     (void)co_await response.finish();  // as above
     co_return Result<void>{};
 }

@@ -108,9 +108,9 @@ Task<Result<Answer>> RestFace::dispatch(Call& call) {
                         "with /v1 and do not end with a slash)",
                         call.request.path()));
     }
+    call.parameters = std::move(match->parameters);
     const Result<void> known = authenticate(call, match->route->key);
     if (!known) co_return known.error();
-    call.parameters = std::move(match->parameters);
     co_return co_await match->route->handler(call);
 }
 
@@ -122,6 +122,8 @@ Task<Result<Answer>> RestFace::dispatch_to_port(Call& call, PortAddress address)
 
 Result<void> RestFace::authenticate(Call& call, Key key) const {
     if (key == Key::NotNeeded) return {};
+    const auto signature = http::query_value(call.request.query(), "signature");
+    if (key == Key::OrSignature && signature) return check_signature(call, *signature);
     const http::Headers& headers = call.request.headers();
     const std::string_view text = key == Key::Wanted ? port_key_in(headers) : key_in(headers);
     if (text.empty() && key == Key::Wanted) return {};
@@ -132,6 +134,22 @@ Result<void> RestFace::authenticate(Call& call, Key key) const {
     auto caller = engine_->keys().check(text);
     if (!caller) return std::move(caller).error();
     call.caller = std::move(*caller);
+    return {};
+}
+
+Result<void> RestFace::check_signature(Call& call, const std::string& signature) const {
+    const auto path = http::query_value(call.request.query(), "path").value_or("");
+    const auto access =
+        call.request.method() == "PUT" ? engine::FileAccess::Write : engine::FileAccess::Read;
+    auto grant =
+        engine_->url_signer().check(signature, call.parameters[0], path, access, unix_ms());
+    if (!grant) return std::move(grant).error();
+    if (!engine_->keys().is_valid(grant->caller)) {
+        return make_error(ErrorKind::PermissionDenied,
+                          "the key that signed this URL was revoked: ask for a new one");
+    }
+    call.caller = grant->caller;
+    call.grant = std::move(*grant);
     return {};
 }
 

@@ -33,6 +33,7 @@ class RestFace : public std::enable_shared_from_this<RestFace> {
     Task<Result<Answer>> dispatch(Call& call);
     Result<void> authenticate(Call& call, Key key) const;
     Task<Result<Answer>> dispatch_to_port(Call& call, PortAddress address) const;
+    Result<void> check_signature(Call& call, const std::string& signature) const;
     Task<int> answer(Call& call, Result<Answer> result) const;
 
     const std::shared_ptr<engine::Engine> engine_;

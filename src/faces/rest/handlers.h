@@ -17,6 +17,14 @@ Task<Result<Answer>> create_sandbox(Call& call);
 Task<Result<Answer>> list_sandboxes(Call& call);
 Task<Result<Answer>> get_sandbox(Call& call);
 Task<Result<Answer>> delete_sandbox(Call& call);
+Task<Result<Answer>> update_sandbox(Call& call);
+Task<Result<Answer>> pause_sandbox(Call& call);
+Task<Result<Answer>> resume_sandbox(Call& call);
+Task<Result<Answer>> stream_sandbox_events(Call& call);
+
+Task<Result<Answer>> get_network(Call& call);
+Task<Result<Answer>> set_network(Call& call);
+Task<Result<Answer>> get_network_log(Call& call);
 
 Task<Result<Answer>> create_context(Call& call);
 Task<Result<Answer>> list_contexts(Call& call);
@@ -53,6 +61,19 @@ Task<Result<Answer>> pass_to_port(Call& call, PortAddress address, PortRoute rou
 
 Task<Result<Answer>> write_file(Call& call);
 Task<Result<Answer>> read_file(Call& call);
+Task<Result<Answer>> upload_files(Call& call);
+Task<Result<Answer>> change_file(Call& call);
+Task<Result<Answer>> remove_file(Call& call);
+Task<Result<Answer>> stat_file(Call& call);
+Task<Result<Answer>> list_files(Call& call);
+Task<Result<Answer>> search_files(Call& call);
+Task<Result<Answer>> watch_files(Call& call);
+Task<Result<Answer>> make_directory(Call& call);
+Task<Result<Answer>> move_file(Call& call);
+Task<Result<Answer>> copy_file(Call& call);
+Task<Result<Answer>> sign_file(Call& call);
+Task<Result<Answer>> pack_files(Call& call);
+Task<Result<Answer>> unpack_files(Call& call);
 
 Task<Result<Answer>> create_key(Call& call);
 Task<Result<Answer>> list_keys(Call& call);

@@ -11,8 +11,8 @@
 
 namespace cloister::rest {
 
-// Wanted: the handler may do without.
-enum class Key { Needed, Wanted, NotNeeded };
+// Wanted: the handler may do without. OrSignature: a signed URL will do.
+enum class Key { Needed, Wanted, NotNeeded, OrSignature };
 
 struct Route {
     std::string_view operation;  // operationId of the contract

@@ -35,10 +35,10 @@ TEST(Router, OtherPathsAreNothing) {
 }
 
 TEST(Router, OtherMethodsNameTheAllowedOnes) {
-    const auto found = find_route("PATCH", "/v1/sandboxes/abc");
+    const auto found = find_route("PUT", "/v1/sandboxes/abc");
     const auto* others = std::get_if<OtherMethods>(&found);
     ASSERT_NE(others, nullptr);
-    EXPECT_EQ(others->allow, "GET, DELETE");
+    EXPECT_EQ(others->allow, "GET, DELETE, PATCH");
 }
 
 // The operationIds of the contract, read by their indentation.

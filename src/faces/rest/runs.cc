@@ -57,7 +57,7 @@ Task<Result<Answer>> create_run(Call& call) {
     Result<RunBody> body = decode_run(*text);
     if (!body) co_return std::move(body).error();
     ops::RunCodeInput input{.sandbox_id = call.parameters[0], .spec = std::move(body->spec)};
-    const auto run = ops::run_code(*call.engine, call.caller, std::move(input));
+    const auto run = co_await ops::run_code(*call.engine, call.caller, std::move(input));
     if (!run) co_return run.error();
     co_return co_await answer_run(call, *body, *run);
 }

@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "os/process.h"
 #include "programs/agent/answers.h"
+#include "wire/languages.h"
 
 namespace cloister::agent {
 namespace {
@@ -62,7 +63,8 @@ Agent::Agent(Birth birth, Settings settings)
       zygote_(birth_),
       meter_(birth_),
       oom_(birth_, meter_),
-      files_(user_processes_),
+      files_(user_processes_, Identity::User, settings_.home),
+      root_files_(user_processes_, Identity::Root, settings_.home),
       view_(birth_),
       root_door_(birth_, user_processes_, poller_, settings_.root_socket),
       streams_(birth_.spool),
@@ -104,10 +106,8 @@ void Agent::accept_clients() {
         if (!socket.open()) break;
         auto connection = std::make_unique<Connection>(std::move(socket), poller_, requests_);
         Connection& client = *connection;
-        client.on_frame = [this, &client](const HeldMessage& frame) {
-            on_first_frame(client, frame);
-        };
-        client.on_input_end = [&client] { client.finish(); };
+        client.on_free = [this, &client] { await_operation(client); };
+        await_operation(client);
         connections_.push_back(std::move(connection));
     }
     // The rest waits in the listener until there is room: see sweep().
@@ -115,11 +115,17 @@ void Agent::accept_clients() {
     poller_.set_interest(birth_.listener, room ? os::Interest::Read : os::Interest::None);
 }
 
+void Agent::await_operation(Connection& client) {
+    client.on_frame = [this, &client](const HeldMessage& frame) { on_first_frame(client, frame); };
+    client.on_input_end = [&client] { client.finish(); };
+}
+
 void Agent::reap() {
     while (os::take_signal(signals_) != 0) {
     }
     while (const auto end = os::reap_one()) {
         files_.on_child_end(end->pid);
+        root_files_.on_child_end(end->pid);
         root_door_.on_child_end(*end);
         processes_.on_child_end(*end);
         for (const auto& context : contexts_) {
@@ -217,12 +223,15 @@ void Agent::handle(Connection& client, const PrepareContext& op) {
     if (!prepared) answer(client, prepared);
 }
 
+Result<Driver> Agent::driver_of(const std::string& language) const {
+    if (const auto kernelspec = find_kernelspec(language)) return jupyter_driver(*kernelspec);
+    const auto driver = settings_.drivers.find(language);
+    if (driver != settings_.drivers.end()) return driver->second;
+    return invalid_field("language", fmt::format("there is no interpreter for `{}`", language));
+}
+
 Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
-    const auto driver = settings_.drivers.find(op.language);
-    if (driver == settings_.drivers.end()) {
-        return invalid_field("language",
-                             fmt::format("there is no interpreter for `{}`", op.language));
-    }
+    const Driver driver = TRY(driver_of(op.language));
     if (Context* existing = find(op.context)) {
         if (existing->start_deadline_ms != 0) {
             await_start(*existing, client);
@@ -234,7 +243,7 @@ Result<void> Agent::prepare(Connection& client, const PrepareContext& op) {
         }
         existing->deleted = true;  // its last run still has to end
     }
-    return start_kernel(client, op, driver->second);
+    return start_kernel(client, op, driver);
 }
 
 Result<void> Agent::start_kernel(Connection& client, const PrepareContext& op,
@@ -337,7 +346,9 @@ Result<void> Agent::run(Connection& client, const RunCode& op) {
 
 std::vector<pid_t> Agent::families_without(const Context& context) const {
     std::vector<pid_t> leaders;
-    if (files_.pid() > 0) leaders.push_back(files_.pid());
+    for (const FileHelper* helper : {&files_, &root_files_}) {
+        if (helper->pid() > 0) leaders.push_back(helper->pid());
+    }
     for (const pid_t leader : processes_.leaders()) leaders.push_back(leader);
     for (const auto& other : contexts_) {
         if (other.get() != &context) leaders.push_back(other->kernel->pid());
@@ -392,18 +403,16 @@ void Agent::handle(Connection& client, const GetState&) {
         runs, fmt::join(ports_.published(), ","), processes_.running(), meter_.cpu_ms_since({}))));
 }
 
-void Agent::handle(Connection& client, const FileRead& op) {
-    hand_over(client, op);
-}
-
-void Agent::handle(Connection& client, const FileWrite& op) {
-    hand_over(client, op);
-}
-
-void Agent::hand_over(Connection& client, const FileWork& work) {
+void Agent::handle(Connection& client, const FileOperation& op) {
+    const bool root = op.request.identity == Identity::Root;
+    if (root && birth_.record.root_allowed == 0) {
+        return answer(client, make_error(ErrorKind::PermissionDenied,
+                                         "this sandbox has no root: its template does not allow "
+                                         "it"));
+    }
     const os::Fd socket = client.hand_over();
     // If it fails the socket closes without an answer, which the protocol calls a lost operation.
-    (void)files_.start(work, socket);
+    (void)(root ? root_files_ : files_).start(FileWorkText{op.text}, socket);
 }
 
 // --- Processes and ports ---

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "programs/agent/birth_record.h"
@@ -36,6 +37,20 @@ inline Driver node_driver(const std::string& language) {
             .fifo_directory = "/run/cloister"};
 }
 
+inline Driver java_driver() {
+    return {.argv = {"/bin/sh", "/opt/cloister/kernels/java/start.sh"},
+            .interrupt = Interrupt::Signal,
+            .fifo_directory = "/run/cloister"};
+}
+
+// The bridge to a kernel of Jupyter; its kernelspec is NAME of `jupyter:NAME`.
+inline Driver jupyter_driver(std::string_view kernelspec) {
+    return {.argv = {"/usr/bin/python3", "/opt/cloister/kernels/jupyter/cloister_jupyter",
+                     std::string(kernelspec)},
+            .interrupt = Interrupt::Signal,
+            .fifo_directory = {}};
+}
+
 struct Settings {
     std::string home{kUserHome};
     std::string root_socket{kRootSocket};
@@ -47,6 +62,8 @@ struct Settings {
         {"javascript", node_driver("javascript")},
         {"typescript", node_driver("typescript")},
         {"bash", {.argv = {"/opt/cloister/bin/cloister-shell", "/opt/cloister/kernels/bash"}}},
+        {"r", jupyter_driver("ir")},
+        {"java", java_driver()},
     };
 };
 
@@ -70,6 +87,7 @@ class Agent {
 
     Result<void> open();
     void accept_clients();
+    void await_operation(Connection& client);
     void reap();
     int wait_ms() const;
     // Whether any code of ours runs: then the figures in /proc are kept up to date.
@@ -77,6 +95,7 @@ class Agent {
     void tick();
     void sweep();
     Context* find(std::string_view id);
+    Result<Driver> driver_of(const std::string& language) const;
 
     void on_first_frame(Connection& client, const HeldMessage& frame);
     void answer(Connection& client, const Result<void>& result);
@@ -90,8 +109,7 @@ class Agent {
     void handle(Connection& client, const ForgetRun& op);
     void handle(Connection& client, const ReadOutput& op);
     void handle(Connection& client, const GetState& op);
-    void handle(Connection& client, const FileRead& op);
-    void handle(Connection& client, const FileWrite& op);
+    void handle(Connection& client, const FileOperation& op);
     void handle(Connection& client, const StartProcess& op);
     void handle(Connection& client, const AttachProcess& op);
     void handle(Connection& client, const WriteStdin& op);
@@ -107,7 +125,6 @@ class Agent {
     static void await_start(Context& context, Connection& client);
     Result<void> start_kernel(Connection& client, const PrepareContext& op, const Driver& driver);
     Result<void> run(Connection& client, const RunCode& op);
-    void hand_over(Connection& client, const FileWork& work);
     void on_started(Context& context, const Result<void>& result);
     std::vector<pid_t> families_without(const Context& context) const;
     StringMap environment(const std::string& cwd, const StringMap& own) const;
@@ -123,7 +140,7 @@ class Agent {
     ZygoteDoor zygote_;
     UsageMeter meter_;
     OomWatch oom_;
-    FileHelper files_;
+    FileHelper files_, root_files_;
     ProcView view_;
     RootDoor root_door_;
     std::list<std::unique_ptr<Connection>> connections_;

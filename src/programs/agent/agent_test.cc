@@ -242,6 +242,7 @@ class AgentTest : public testing::Test {
             seen.order += name == "started" ? 'S' : name == "ended" ? 'E' : name[0];
             if (name == "ended") seen.ended = event;
             seen.events.push_back(std::move(event));
+            if (name == "ended") break;
         }
         seen.took_ms = steady_ms() - start;
         return seen;
@@ -820,6 +821,20 @@ TEST_F(AgentTest, ALittleOutputMakesNoFile) {
     const std::string more = fmt::format(R"(,"forget":"{}")", id);
     EXPECT_EQ(run(context, "print(2)", more).out, "2\n");
     EXPECT_EQ(state().at("runs").as_array().size(), 1U) << "the next run forgot it";
+}
+
+TEST_F(AgentTest, AfterARunItsConnectionTakesAnotherOperation) {
+    const std::string context = prepare();
+    Client client(socket_);
+    for (const char* code : {"print(1)", "print(2)"}) {
+        client.send(FrameKind::Json, run_request(context, code));
+        const Seen seen = watch(client);
+        EXPECT_EQ(seen.reason(), "ok");
+        EXPECT_EQ(seen.out, std::string(1, code[6]) + "\n");
+    }
+    client.send(FrameKind::Json, R"({"op":"hello"})");
+    EXPECT_TRUE(client.answer().at("ok").as_bool());
+    EXPECT_FALSE(client.next()) << "every other operation ends its connection";
 }
 
 TEST_F(AgentTest, ARunBeginsOnlyOnce) {

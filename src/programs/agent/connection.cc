@@ -63,9 +63,16 @@ void Connection::finish() {
     flush();
 }
 
+void Connection::set_free() {
+    if (done_ || input_ended_ || !on_free) return finish();
+    flush();
+    set_reading(Reading::On);
+    on_free();
+}
+
 void Connection::cut_off() {
     on_frame = nullptr;
-    on_input_end = on_gone = nullptr;
+    on_input_end = on_gone = on_free = nullptr;
     lose();
 }
 

@@ -1,5 +1,5 @@
-// Connection: one client of the agent, for one operation. It moves frames; what they mean is its
-// owner's affair.
+// Connection: one client of the agent, for one operation, and after a run for another one. It moves
+// frames; what they mean is its owner's affair.
 #pragma once
 
 #include <functional>
@@ -26,6 +26,7 @@ class Connection {
     std::function<void(const HeldMessage&)> on_frame;  // kind byte and payload
     std::function<void()> on_input_end;                // the client sends no more
     std::function<void()> on_gone;                     // nobody reads what is sent
+    std::function<void()> on_free;                     // its operation is over
 
     void send(FrameKind kind, std::string_view payload, Haste haste = Haste::Now);
     // One json frame put together from texts and slices of `message`.
@@ -44,6 +45,8 @@ class Connection {
     void retry_if_starved();
     // Closes when all has been written.
     void finish();
+    // The operation is over, and the client may ask for another one.
+    void set_free();
     // Closes at once; the client sees that it has not got all.
     void cut_off();
     // Whether it is over and may be destroyed.

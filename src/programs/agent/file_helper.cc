@@ -8,19 +8,17 @@
 #include "base/limits.h"
 #include "os/socket.h"
 #include "programs/agent/answers.h"
+#include "programs/agent/file_ops.h"
 #include "wire/frame.h"
 
 namespace cloister::agent {
 namespace {
 
 // The work as plain bytes; both ends are the same program.
-enum class Kind : uint8_t { Read, Write, Walk };
+enum class Kind : uint8_t { File, Walk };
 
 struct Header {
-    Kind kind = Kind::Read;
-    mode_t mode = 0;
-    uint64_t offset = 0;
-    uint64_t length = UINT64_MAX;
+    Kind kind = Kind::File;
     timespec since{};
     int64_t time_max_ms = 0;
     DiskProbe probe = DiskProbe::No;
@@ -28,46 +26,34 @@ struct Header {
 
 std::string encode(const FileWork& work) {
     Header header;
-    std::string path;
-    if (const auto* read = std::get_if<FileRead>(&work)) {
-        header.offset = read->offset;
-        header.length = read->length.value_or(UINT64_MAX);
-        path = read->path;
-    } else if (const auto* write = std::get_if<FileWrite>(&work)) {
-        header.kind = Kind::Write;
-        header.mode = write->mode;
-        path = write->path;
-    } else if (const auto* walk = std::get_if<WalkRequest>(&work)) {
+    std::string text;
+    if (const auto* walk = std::get_if<WalkRequest>(&work)) {
         header.kind = Kind::Walk;
         header.since = walk->since;
         header.time_max_ms = walk->time_max_ms;
         header.probe = walk->probe;
-        path = walk->directory;
+        text = walk->directory;
+    } else {
+        text = std::get<FileWorkText>(work).text;
     }
     std::string bytes(sizeof(header), '\0');
     std::memcpy(bytes.data(), &header, sizeof(header));
-    return bytes + path;
+    return bytes + text;
 }
 
-void do_work(std::string_view message, const os::Fd& channel) {
+void do_work(std::string_view message, const os::Fd& channel, const std::string& home) {
     Header header;
     std::memcpy(&header, message.data(), sizeof(header));
-    const std::string path(message.substr(sizeof(header)));
-    switch (header.kind) {
-        case Kind::Read:
-            serve_read({.path = path, .offset = header.offset, .length = header.length}, channel);
-            return;
-        case Kind::Write:
-            serve_write({.path = path, .mode = header.mode}, channel);
-            return;
-        case Kind::Walk:
-            // Nobody reads if the walk took too long: then the answer is lost, as it should be.
-            (void)os::write_all(channel, changed_files({.directory = path,
-                                                        .since = header.since,
-                                                        .time_max_ms = header.time_max_ms,
-                                                        .probe = header.probe}));
-            return;
+    const std::string text(message.substr(sizeof(header)));
+    if (header.kind == Kind::File) {
+        if (const auto request = decode_file_request(text, home)) serve_file(*request, channel);
+        return;
     }
+    // Nobody reads if the walk took too long: then the answer is lost, as it should be.
+    (void)os::write_all(channel, changed_files({.directory = text,
+                                                .since = header.since,
+                                                .time_max_ms = header.time_max_ms,
+                                                .probe = header.probe}));
 }
 
 void answer_no_process(const os::Fd& channel) {
@@ -95,15 +81,15 @@ bool walked_at_once(std::string_view message, const os::Fd& channel) {
 }
 
 // The helper's whole life: one message, one child.
-void serve(const os::Fd& socket) {
+void serve(const os::Fd& socket, const std::string& home) {
     for (;;) {
-        auto message = os::receive_with_fds(socket, 2 * limits::kPathMax);
+        auto message = os::receive_with_fds(socket, sizeof(Header) + kFileRequestMax);
         if (!message || message->bytes.size() < sizeof(Header) || message->fds.size() != 1) return;
         if (!os::set_blocking(message->fds[0], os::Blocking::Yes)) continue;
         if (walked_at_once(message->bytes, message->fds[0])) continue;
         const pid_t pid = ::fork();
         if (pid == 0) {
-            do_work(message->bytes, message->fds[0]);
+            do_work(message->bytes, message->fds[0], home);
             ::_exit(0);
         }
         if (pid < 0) answer_no_process(message->fds[0]);
@@ -116,7 +102,8 @@ Result<void> FileHelper::prepare() {
     if (pid_ >= 0) return {};
     os::SocketPair pair = TRY(os::make_socket_pair(os::SocketKind::SeqPacket));
     TRY_OK(os::set_blocking(pair.ours, os::Blocking::No));
-    pid_ = TRY(processes_.start_worker(pair.theirs, [](os::Fd socket) { serve(socket); }));
+    pid_ = TRY(processes_.start_worker(identity_, pair.theirs,
+                                       [this](os::Fd socket) { serve(socket, home_); }));
     socket_ = std::move(pair.ours);
     return {};
 }

@@ -4,70 +4,29 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <ctime>
-#include <filesystem>
 
-#include "base/ids.h"
 #include "base/limits.h"
+#include "os/resolve.h"
 #include "programs/agent/answers.h"
-#include "programs/agent/buffers.h"
-#include "programs/agent/changed_files.h"
-#include "wire/frame.h"
+#include "programs/agent/file_entry.h"
+#include "programs/agent/file_replacement.h"
 
 namespace cloister::agent {
 namespace {
 
-namespace fs = std::filesystem;
-
-// What a failed call says about the caller's path.
-Error path_failure(std::string_view what, const std::string& path, int error) {
-    const auto about = [&](ErrorKind kind) {
-        return Error{
-            .kind = kind,
-            .message = fmt::format("{} {}: {}", what, path, std::generic_category().message(error)),
-            .field = "path",
-            .os_error = error};
-    };
-    switch (error) {
-        case ENOENT:
-            return about(ErrorKind::NotFound);
-        case EACCES:
-        case EPERM:
-        case EROFS:
-            return about(ErrorKind::PermissionDenied);
-        case EISDIR:
-        case ENOTDIR:
-        case ELOOP:
-        case ENAMETOOLONG:
-        case ENXIO:
-            return about(ErrorKind::InvalidArgument);
-        case ENOSPC:
-        case EDQUOT:
-        case EFBIG:
-            return about(ErrorKind::ResourceExhausted);
-        default:
-            return about(ErrorKind::Internal);
-    }
-}
-
-Result<void> send(const os::Fd& connection, FrameKind kind, std::string_view payload) {
-    std::string bytes;
-    append_frame(bytes, kind, payload);
-    return os::write_all(connection, bytes);
-}
-
 // --- Reading ---
 
-Result<os::Fd> open_regular(const std::string& path, struct stat& about) {
+constexpr long kProcMagic = 0x9fa0;  // linux/magic.h
+
+Result<os::Fd> open_regular(const FileRoot& root, const std::string& path, struct stat& about) {
     // Without waiting: opening a pipe would wait for its writer.
-    os::Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (!file.open()) return path_failure("opening", path, errno);
+    os::Fd file = TRY(root.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
     if (::fstat(file.get(), &about) != 0) return path_failure("reading", path, errno);
     if (S_ISDIR(about.st_mode)) return path_failure("reading", path, EISDIR);
     if (!S_ISREG(about.st_mode)) {
@@ -76,8 +35,15 @@ Result<os::Fd> open_regular(const std::string& path, struct stat& about) {
     return file;
 }
 
-Result<void> send_file(const os::Fd& file, const FileRead& request, const os::Fd& connection) {
-    std::string chunk(limits::kStreamChunk, '\0');
+// Whether somebody else may read the bytes from the descriptor: files of /proc are made up while
+// they are read.
+bool may_be_passed(const os::Fd& file, const struct stat& about) {
+    struct statfs system{};
+    return about.st_size > 0 && ::fstatfs(file.get(), &system) == 0 && system.f_type != kProcMagic;
+}
+
+Result<void> send_bytes(const os::Fd& file, const FileRequest& request, FileChannel& channel) {
+    std::string chunk(4 * limits::kStreamChunk, '\0');
     uint64_t left = request.length.value_or(UINT64_MAX);
     auto at = static_cast<off_t>(request.offset);
     while (left > 0) {
@@ -86,118 +52,134 @@ Result<void> send_file(const os::Fd& file, const FileRead& request, const os::Fd
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return path_failure("reading", request.path, errno);
         if (got == 0) break;
-        TRY_OK(send(connection, FrameKind::Data,
-                    std::string_view(chunk).substr(0, static_cast<size_t>(got))));
+        TRY_OK(channel.send(FrameKind::Data,
+                            std::string_view(chunk).substr(0, static_cast<size_t>(got))));
         left -= static_cast<uint64_t>(got);
         at += got;
     }
-    return send(connection, FrameKind::Data, {});
-}
-
-int64_t milliseconds(const timespec& time) {
-    return time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
-}
-
-Result<void> read_file_to(const FileRead& request, const os::Fd& connection) {
-    struct stat about{};
-    const os::Fd file = TRY(open_regular(request.path, about));
-    const std::string fields = fmt::format(R"("size":{},"mode":{},"modified_ms":{})", about.st_size,
-                                           about.st_mode & 07777, milliseconds(about.st_mtim));
-    TRY_OK(send(connection, FrameKind::Json, ok_answer(fields)));
-    return send_file(file, request, connection);
+    return channel.send(FrameKind::Data, {});
 }
 
 // --- Writing ---
 
-bool is_after(const timespec& a, const timespec& b) {
-    return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
+bool same(const struct stat& about, const std::string& if_match) {
+    return if_match == "*" || etag_of(about) == if_match;
 }
 
-// A file beside the target; removed unless it was put into the target's place.
-class Replacement {
-  public:
-    static Result<Replacement> create(const FileWrite& request) {
-        const fs::path target(request.path);
-        std::error_code failure;
-        if (fs::is_directory(target, failure)) return path_failure("writing", target, EISDIR);
-        fs::create_directories(target.parent_path(), failure);
-        if (failure) {
-            return path_failure("making the directory of", request.path, failure.value());
-        }
-        Replacement file(target, target.parent_path() / (".cloister-" + new_id()));
-        file.fd_ = os::Fd(::open(file.temporary_.c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (!file.fd_.open()) return path_failure("writing", request.path, errno);
-        return file;
+// Whether the file is as the client believes it to be.
+Result<void> check_conditions(const FileRequest& request, const Place& place) {
+    if (request.if_match.empty() && !request.if_absent) return {};
+    const auto about = TRY(look_at(place));
+    if (request.if_absent && about) {
+        return make_error(ErrorKind::FailedPrecondition, request.path + " exists already");
     }
-    Replacement(Replacement&& other) noexcept
-        : target_(std::move(other.target_)),
-          temporary_(std::exchange(other.temporary_, {})),
-          fd_(std::move(other.fd_)) {}
-    ~Replacement() {
-        if (!temporary_.empty()) ::unlink(temporary_.c_str());
-    }
-
-    Result<void> append(std::string_view bytes) const {
-        const auto written = os::write_all(fd_, bytes);
-        if (!written) return path_failure("writing", target_, written.error().os_error);
-        return {};
-    }
-    Result<void> commit(mode_t mode) {
-        if (::fchmod(fd_.get(), mode) != 0) return path_failure("writing", target_, errno);
-        if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
-            return path_failure("writing", target_, errno);
-        }
-        temporary_.clear();
-        wait_for_the_next_tick();
-        return {};
-    }
-
-  private:
-    // A run that begins next must not take this file for one of its own: file times are no finer
-    // than the kernel's tick, so let that go by.
-    void wait_for_the_next_tick() const {
-        struct stat about{};
-        if (::fstat(fd_.get(), &about) != 0) return;
-        for (int tries = 0; tries < 20 && !is_after(file_clock_now(), about.st_ctim); ++tries) {
-            const timespec millisecond{.tv_sec = 0, .tv_nsec = 1'000'000};
-            ::nanosleep(&millisecond, nullptr);
-        }
-    }
-
-    Replacement(fs::path target, fs::path temporary)
-        : target_(target.string()), temporary_(temporary.string()) {}
-    std::string target_, temporary_;
-    os::Fd fd_;
-};
-
-// The next data frame's bytes; Cancelled if the client went away.
-Result<HeldMessage> next_data(MessageReader& reader, const os::Fd& connection) {
-    if (TRY(reader.read(connection)) != ReadState::Whole) {
-        return make_error(ErrorKind::Cancelled, "the connection broke before the end of the file");
-    }
-    HeldMessage frame = reader.take();
-    if (frame->bytes[0] != static_cast<char>(FrameKind::Data)) {
-        return make_error(ErrorKind::InvalidArgument, "only data frames may follow file.write");
-    }
-    return frame;
+    if (request.if_match.empty()) return {};
+    if (about && same(*about, request.if_match)) return {};
+    return make_error(ErrorKind::FailedPrecondition,
+                      request.path + (about ? " was changed meanwhile" : " does not exist"));
 }
 
-Result<void> write_file_from(const FileWrite& request, const os::Fd& connection) {
-    Replacement file = TRY(Replacement::create(request));
-    TRY_OK(send(connection, FrameKind::Json, ok_answer()));
-    Budget budget(limits::kAgentRequestMax);
-    MessageReader reader(budget, limits::kAgentRequestMax);
-    uint64_t size = 0;
-    for (;;) {
-        const HeldMessage frame = TRY(next_data(reader, connection));
-        const std::string_view bytes = std::string_view(frame->bytes).substr(1);
-        if (bytes.empty()) break;
-        TRY_OK(file.append(bytes));
+// As asked; else that of the file which is replaced, if it is the user's own.
+mode_t mode_for(const FileRequest& request, const Place& place) {
+    constexpr mode_t kDefault = 0644;
+    if (request.mode) return *request.mode;
+    const auto about = look_at(place);
+    if (!about || !*about || !S_ISREG((*about)->st_mode) || (*about)->st_uid != ::geteuid())
+        return kDefault;
+    return (*about)->st_mode & 0777;
+}
+
+Result<uint64_t> take_data(FileChannel& channel, const os::Fd& file, const std::string& path) {
+    for (uint64_t size = 0;;) {
+        const std::string_view bytes = TRY(channel.next_data());
+        if (bytes.empty()) return size;
+        const auto written = os::write_all(file, bytes);
+        if (!written) return path_failure("writing", path, written.error());
         size += bytes.size();
     }
-    TRY_OK(file.commit(request.mode));
-    return send(connection, FrameKind::Json, ok_answer(fmt::format(R"("size":{})", size)));
+}
+
+Result<void> answer_written(FileChannel& channel, uint64_t size, const os::Fd& file,
+                            const std::string& path) {
+    const std::string entry = TRY(describe_open(file, path));
+    return channel.send(FrameKind::Json,
+                        ok_answer(fmt::format(R"("size":{},"entry":{})", size, entry)));
+}
+
+Result<void> replace(const FileRequest& request, const FileRoot& root, FileChannel& channel) {
+    const Place place = TRY(root.locate_for_write(request.path));
+    TRY_OK(check_conditions(request, place));
+    Replacement file = TRY(Replacement::create(place));
+    TRY_OK(channel.send(FrameKind::Json, ok_answer()));
+    const uint64_t size = TRY(take_data(channel, file.file(), request.path));
+    if (request.metadata) TRY_OK(set_metadata(file.file(), request.path, *request.metadata));
+    TRY_OK(check_conditions(request, place));
+    const auto done = file.commit(mode_for(request, place),
+                                  request.if_absent ? IfThere::Refuse : IfThere::Replace,
+                                  request.durable ? Durable::Yes : Durable::No);
+    if (!done && request.if_absent && done.error().kind == ErrorKind::AlreadyExists) {
+        return make_error(ErrorKind::FailedPrecondition, request.path + " exists already");
+    }
+    TRY_OK(done);
+    return answer_written(channel, size, file.file(), request.path);
+}
+
+// What it adds it adds as it comes.
+Result<void> append(const FileRequest& request, const FileRoot& root, FileChannel& channel) {
+    const Place place = TRY(root.locate_for_write(request.path));
+    TRY_OK(check_conditions(request, place));
+    constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    const auto file = os::open_at(place.directory, place.name, kFlags, request.mode.value_or(0644));
+    if (!file) return path_failure("writing", request.path, file.error());
+    struct stat about{};
+    if (::fstat(file->get(), &about) != 0 || !S_ISREG(about.st_mode)) {
+        return invalid_field("path", request.path + " is no regular file");
+    }
+    TRY_OK(channel.send(FrameKind::Json, ok_answer()));
+    const uint64_t size = TRY(take_data(channel, *file, request.path));
+    if (request.mode && ::fchmod(file->get(), *request.mode) != 0)
+        return path_failure("writing", request.path, errno);
+    if (request.metadata) TRY_OK(set_metadata(*file, request.path, *request.metadata));
+    if (request.durable) {
+        if (::fsync(file->get()) != 0) return path_failure("syncing", request.path, errno);
+        TRY_OK(sync_directory(place.directory, request.path));
+    }
+    wait_for_the_next_tick(*file);
+    return answer_written(channel, size, *file, request.path);
+}
+
+// --- Serving ---
+
+FileServer server_of(FileVerb verb) {
+    switch (verb) {
+        case FileVerb::Read:
+            return read_file;
+        case FileVerb::Write:
+            return write_file;
+        case FileVerb::Stat:
+            return stat_file;
+        case FileVerb::List:
+            return list_files;
+        case FileVerb::MakeDirectory:
+            return make_directory;
+        case FileVerb::Move:
+            return move_file;
+        case FileVerb::Copy:
+            return copy_file;
+        case FileVerb::Remove:
+            return remove_file;
+        case FileVerb::Change:
+            return change_file;
+        case FileVerb::Search:
+            return search_files;
+        case FileVerb::Watch:
+            return watch_files;
+        case FileVerb::Pack:
+            return pack_files;
+        case FileVerb::Unpack:
+            return unpack_files;
+    }
+    return stat_file;
 }
 
 // After a failure: a client in the middle of sending would otherwise lose the answer to it.
@@ -208,21 +190,35 @@ void discard_rest(const os::Fd& connection) {
     }
 }
 
-void answer_failure(const Result<void>& result, const os::Fd& connection) {
-    if (result) return;
-    if (!send(connection, FrameKind::Json, error_answer(result.error()))) return;
-    ::shutdown(connection.get(), SHUT_WR);
-    discard_rest(connection);
+Result<void> serve(const FileRequest& request, FileChannel& channel) {
+    const FileRoot root = TRY(FileRoot::create());
+    return server_of(request.verb)(request, root, channel);
 }
 
 }  // namespace
 
-void serve_read(const FileRead& request, const os::Fd& connection) {
-    answer_failure(read_file_to(request, connection), connection);
+Result<void> read_file(const FileRequest& request, const FileRoot& root, FileChannel& channel) {
+    struct stat about{};
+    const os::Fd file = TRY(open_regular(root, request.path, about));
+    const std::string fields = fmt::format(R"("size":{},"entry":{})", about.st_size,
+                                           TRY(describe_open(file, request.path)));
+    if (request.hand == FileRequest::Hand::Descriptor && may_be_passed(file, about)) {
+        return channel.send_with(file, ok_answer(fields + R"(,"descriptor":true)"));
+    }
+    TRY_OK(channel.send(FrameKind::Json, ok_answer(fields)));
+    return send_bytes(file, request, channel);
 }
 
-void serve_write(const FileWrite& request, const os::Fd& connection) {
-    answer_failure(write_file_from(request, connection), connection);
+Result<void> write_file(const FileRequest& request, const FileRoot& root, FileChannel& channel) {
+    return request.append ? append(request, root, channel) : replace(request, root, channel);
+}
+
+void serve_file(const FileRequest& request, const os::Fd& connection) {
+    FileChannel channel(connection);
+    const Result<void> result = serve(request, channel);
+    if (result || !channel.send(FrameKind::Json, error_answer(result.error()))) return;
+    ::shutdown(connection.get(), SHUT_WR);
+    discard_rest(connection);
 }
 
 }  // namespace cloister::agent

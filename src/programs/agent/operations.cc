@@ -54,7 +54,7 @@ std::string optional_path(FieldReader& in, std::string_view name, const std::str
 PrepareContext prepare_context(FieldReader& in, const std::string& home) {
     PrepareContext op;
     op.context = id_field(in, "context");
-    op.language = in.required_string("language", 32);
+    op.language = in.required_string("language", limits::kLanguageMax);
     op.cwd = optional_path(in, "cwd", home, home);
     op.env = env_field(in);
     return op;
@@ -117,23 +117,6 @@ ReadOutput read_output(FieldReader& in) {
     }
     op.offset = static_cast<uint64_t>(in.optional_int("offset", 0, INT64_MAX).value_or(0));
     op.length = static_cast<uint64_t>(in.optional_int("length", 0, INT64_MAX).value_or(INT64_MAX));
-    return op;
-}
-
-FileRead file_read(FieldReader& in, const std::string& home) {
-    FileRead op;
-    op.path = checked_path(in, "path", in.required_string("path", limits::kPathMax), home);
-    op.offset = static_cast<uint64_t>(in.optional_int("offset", 0, INT64_MAX).value_or(0));
-    if (const auto length = in.optional_int("length", 0, INT64_MAX)) {
-        op.length = static_cast<uint64_t>(*length);
-    }
-    return op;
-}
-
-FileWrite file_write(FieldReader& in, const std::string& home) {
-    FileWrite op;
-    op.path = checked_path(in, "path", in.required_string("path", limits::kPathMax), home);
-    op.mode = static_cast<mode_t>(in.optional_int("mode", 0, 0777).value_or(0644));
     return op;
 }
 
@@ -268,8 +251,7 @@ Result<Operation> by_name(FieldReader& in, const std::string& home) {
     if (op == "run.forget") return Operation(ForgetRun{id_field(in, "run")});
     if (op == "run.output") return Operation(read_output(in));
     if (op == "state") return Operation(GetState{});
-    if (op == "file.read") return Operation(file_read(in, home));
-    if (op == "file.write") return Operation(file_write(in, home));
+    if (op.starts_with("file.")) return Operation(FileOperation{file_request(in, op, home), {}});
     if (auto found = process_operation(op, in, home)) return std::move(*found);
     return invalid_field("op", fmt::format("there is no operation `{}`", op));
 }
@@ -303,6 +285,12 @@ Result<Operation> decode_operation(const HeldMessage& frame, const std::string& 
     if (run == nullptr && !code.empty()) in.fail("code", "`code` belongs to `run` only");
     if (run != nullptr && !code.starts_with('"')) in.fail("code", "`code` must be a string");
     TRY_OK(in.finish());
+    if (auto* file = std::get_if<FileOperation>(&operation)) {
+        file->text = without_code(members);
+        if (file->text.size() > kFileRequestMax) {
+            return make_error(ErrorKind::TooLarge, "a request about files is at most 64 KiB");
+        }
+    }
     if (run != nullptr) {
         run->request = frame;
         run->code = code;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "programs/agent/buffers.h"
-#include "programs/agent/file_ops.h"
+#include "programs/agent/file_request.h"
 #include "programs/agent/outcome.h"
 #include "programs/agent/terminal.h"
 #include "programs/agent/user_process.h"
@@ -79,6 +79,12 @@ struct ForgetRun {
 
 struct GetState {};
 
+// An operation on files, and its text, from which the child that does it decodes it again.
+struct FileOperation {
+    FileRequest request;
+    std::string text;
+};
+
 struct StartProcess {
     std::string process;
     Identity identity = Identity::User;
@@ -140,7 +146,7 @@ struct ListPorts {};
 
 using Operation =
     std::variant<Hello, PrepareContext, DeleteContext, RunCode, InterruptRun, AttachRun, ForgetRun,
-                 ReadOutput, GetState, FileRead, FileWrite, StartProcess, AttachProcess, WriteStdin,
+                 ReadOutput, GetState, FileOperation, StartProcess, AttachProcess, WriteStdin,
                  SignalProcess, ResizeProcess, ListProcesses, GetProcess, RemoveProcess,
                  ConnectPort, PublishPort, ListPorts>;
 

@@ -51,11 +51,27 @@ TEST(Operations, HaveDefaults) {
 TEST(Operations, PathsBeginAtHome) {
     const auto read = decode(R"({"op":"file.read","path":"a/b","offset":3})");
     ASSERT_TRUE(read);
-    EXPECT_EQ(std::get<FileRead>(*read).path, "/home/user/a/b");
-    EXPECT_EQ(std::get<FileRead>(*read).offset, 3U);
+    EXPECT_EQ(std::get<FileOperation>(*read).request.path, "/home/user/a/b");
+    EXPECT_EQ(std::get<FileOperation>(*read).request.offset, 3U);
     const auto write = decode(R"({"op":"file.write","path":"/tmp/x"})");
     ASSERT_TRUE(write);
-    EXPECT_EQ(std::get<FileWrite>(*write).path, "/tmp/x");
+    EXPECT_EQ(std::get<FileOperation>(*write).request.path, "/tmp/x");
+    const auto move = decode(R"({"op":"file.move","path":"a","to":"b","overwrite":true})");
+    ASSERT_TRUE(move);
+    EXPECT_EQ(std::get<FileOperation>(*move).request.to, "/home/user/b");
+}
+
+TEST(Operations, FileWorkIsDecodedTwiceAlike) {
+    const auto first = decode(
+        R"({"op":"file.write","path":"x","user":"root","metadata":{"a":"1"},"durable":true})");
+    ASSERT_TRUE(first);
+    const auto& file = std::get<FileOperation>(*first);
+    const auto again = decode_file_request(file.text, "/home/user");
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->path, file.request.path);
+    EXPECT_EQ(again->identity, Identity::Root);
+    EXPECT_EQ(again->metadata, (StringMap{{"a", "1"}}));
+    EXPECT_TRUE(again->durable);
 }
 
 TEST(Operations, RunsAreNamedByTheirIds) {
@@ -78,6 +94,11 @@ TEST(Operations, NameTheFieldAtFault) {
     EXPECT_EQ(field_at_fault(R"({"op":"context.delete","context":"../../x"})"), "context");
     EXPECT_EQ(field_at_fault(R"({"op":"file.read","path":"a\u0000b"})"), "path");
     EXPECT_EQ(field_at_fault(R"({"op":"file.write","path":"a","mode":4095})"), "mode");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.stat","path":"a","user":"nobody"})"), "user");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.stat","path":"a","recursive":true})"), "recursive");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.move","path":"a","to":""})"), "to");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.write","path":"a","metadata":{"":"x"}})"), "metadata");
+    EXPECT_EQ(field_at_fault(R"({"op":"file.dance","path":"a"})"), "op");
     EXPECT_EQ(field_at_fault(std::string(kRun) + R"(,"env":{"A=B":"1"}})"), "env");
     EXPECT_EQ(field_at_fault(std::string(kRun) + R"(,"stdin":"maybe"})"), "stdin");
     EXPECT_EQ(field_at_fault(std::string(kRun) + R"(,"timeout_ms":0})"), "timeout_ms");

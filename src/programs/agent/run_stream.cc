@@ -24,7 +24,7 @@ RunStream::RunStream(SpoolRoom& room, std::string run, std::string context)
 
 RunStream::~RunStream() {
     room_.give_memory(end_.size());
-    let_go();
+    if (Connection* client = let_go()) client->finish();
 }
 
 void RunStream::send(FrameKind kind, std::string_view payload, Haste haste) {
@@ -49,7 +49,7 @@ void RunStream::end(std::string whole, std::string brief) {
     const bool fits = whole.size() <= limits::kSpoolInMemory && room_.has_memory(whole.size());
     end_ = fits ? std::move(whole) : std::move(brief);
     room_.take_memory(end_.size());
-    if (live_) let_go();
+    if (live_) let_go()->set_free();
 }
 
 uint64_t RunStream::backlog() const {
@@ -66,19 +66,20 @@ void RunStream::cut_off() {
     if (client_ != nullptr) std::exchange(client_, nullptr)->cut_off();
 }
 
-void RunStream::let_go() {
+// The client, if there is one, who is nobody's from now on.
+Connection* RunStream::let_go() {
     live_ = false;
-    if (client_ == nullptr) return;
-    Connection& client = *std::exchange(client_, nullptr);
-    client.on_frame = nullptr;
-    client.on_input_end = client.on_gone = nullptr;
-    client.finish();
+    Connection* client = std::exchange(client_, nullptr);
+    if (client == nullptr) return nullptr;
+    client->on_frame = nullptr;
+    client->on_input_end = client->on_gone = nullptr;
+    return client;
 }
 
 void RunStream::retire() {
     room_.give_memory(end_.size());
     end_ = {};
-    let_go();
+    if (Connection* client = let_go()) client->finish();
 }
 
 void RunStream::attach(Connection& client) {
@@ -116,7 +117,7 @@ void RunStream::go_live() {
     live_ = true;
     if (spool_.lost().frames > 0) client_->send(FrameKind::Json, lost_event(spool_.lost()));
     if (live_ && ended()) client_->send(FrameKind::Json, end_);
-    if (live_ && ended()) let_go();
+    if (live_ && ended()) let_go()->set_free();
 }
 
 RunStreams::RunStreams(const os::Fd& spool_directory) : room_(spool_directory) {

@@ -69,7 +69,7 @@ class RunStream {
   private:
     void take(const HeldMessage& frame);
     void go_live();
-    void let_go();
+    Connection* let_go();
 
     SpoolRoom& room_;
     const std::string run_, context_;

@@ -196,6 +196,10 @@ const char* UserProcesses::prepare(const Program& program, int report) const {
     ::close_range(static_cast<unsigned>(program.fds.size()), static_cast<unsigned>(report) - 1, 0);
     ::close_range(static_cast<unsigned>(report) + 1, ~0U, 0);
     os::reset_signals();
+    return load_final_filter();
+}
+
+const char* UserProcesses::load_final_filter() const {
     const std::string& filter = birth_.final_filter;
     if (filter.empty()) return nullptr;
     errno = os::load_filter(filter.data(), filter.size());
@@ -222,18 +226,18 @@ Result<pid_t> UserProcesses::start(const Program& program, os::Fd& failure) cons
     return pid;
 }
 
-Result<pid_t> UserProcesses::start_worker(const os::Fd& kept,
+Result<pid_t> UserProcesses::start_worker(Identity identity, const os::Fd& kept,
                                           const std::function<void(os::Fd)>& work) const {
     constexpr int kKept = 3;
     const pid_t pid = TRY(fork_child());
     if (pid > 0) return pid;
-    if (become(Identity::User) != nullptr || ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
-        ::_exit(127);
+    if (become(identity) != nullptr || ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) ::_exit(127);
     if (::dup2(kept.get(), kKept) < 0) ::_exit(127);
     ::close_range(kKept + 1, ~0U, 0);
     os::reset_signals();
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGCHLD, SIG_IGN);  // children of a worker are reaped by the kernel
+    if (load_final_filter() != nullptr) ::_exit(127);
     work(os::Fd(kKept));
     ::_exit(0);
 }

@@ -40,13 +40,15 @@ class UserProcesses {
     // one sentence if it could not be executed, else it closes.
     Result<pid_t> start(const Program& program, os::Fd& failure) const;
 
-    // Forks a child of our own code that becomes `user` and runs `work` with a duplicate of
+    // Forks a child of our own code that becomes `identity` and runs `work` with a duplicate of
     // `kept` as its only descriptor. It is not the user's to look into.
-    Result<pid_t> start_worker(const os::Fd& kept, const std::function<void(os::Fd)>& work) const;
+    Result<pid_t> start_worker(Identity identity, const os::Fd& kept,
+                               const std::function<void(os::Fd)>& work) const;
 
   private:
     // Answers the name of the step that failed, or nullptr.
     const char* become(Identity identity) const;
+    const char* load_final_filter() const;
     const char* prepare(const Program& program, int report) const;
     [[noreturn]] void execute(const Program& program, const os::Fd& failure) const;
 

@@ -111,12 +111,11 @@ Result<void> Api::remove(std::string_view target) const {
     return {};
 }
 
-Result<void> Api::upload(std::string_view target, Source source) const {
+Result<json::object> Api::upload(std::string_view target, Source source) const {
     http::ClientRequest out = request("PUT", target);
     out.headers.emplace_back("Content-Type", "application/octet-stream");
     out.body_source = std::move(source);
-    TRY(send(out));
-    return {};
+    return send(out);
 }
 
 Result<void> Api::download(std::string_view target, const Sink& sink) const {

@@ -30,7 +30,7 @@ class Api {
 
     using Source = std::function<Result<std::string>()>;         // the next piece, empty at the end
     using Sink = std::function<Result<void>(std::string_view)>;  // its error ends the call
-    Result<void> upload(std::string_view target, Source source) const;
+    Result<json::object> upload(std::string_view target, Source source) const;
     Result<void> download(std::string_view target, const Sink& sink) const;
     // Posts, and pours the event stream of the answer into `sink`.
     Result<void> post_for_events(std::string_view target, const json::object& body,

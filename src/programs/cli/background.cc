@@ -97,22 +97,25 @@ void Interrupts::handle(int signal) {
         const std::lock_guard lock(mutex_);
         run = run_;
     }
-    if (signal == SIGTERM) return give_up(kTerminated);
-    if (++interrupts_ > 1 || run.empty()) return give_up(kInterrupted);
+    if (signal == SIGTERM || ++interrupts_ > 1 || run.empty()) return give_up(signal);
     say("interrupting the run; once more to leave at once");
     const auto asked = api_.post(fmt::format("/v1/runs/{}/interrupt", run), {});
     if (!asked) say(asked.error().message);
 }
 
 // With the sandbox its run ends, and with that the stream that the main thread reads.
-void Interrupts::give_up(int exit_code) {
-    exit_code_ = exit_code;
+void Interrupts::give_up(int signal) {
+    exit_code_ = signal == SIGTERM ? kTerminated : kInterrupted;
     std::string sandbox;
     {
         const std::lock_guard lock(mutex_);
         sandbox = sandbox_;
     }
     os::let_signal_kill(SIGINT);
+    if (keeps_sandbox_) {
+        os::let_signal_kill(signal);
+        (void)::kill(::getpid(), signal);
+    }
     if (!sandbox.empty())
         (void)api_.remove("/v1/sandboxes/" + sandbox);  // if it fails, its idle limit removes it
 }

@@ -34,8 +34,8 @@ class StdinPump {
 bool stdin_is_for_run();
 
 // Listens for SIGINT and SIGTERM (blocked in all threads from create() on). The first SIGINT
-// interrupts the run; the second one, or SIGTERM, deletes the sandbox; a third one kills us the
-// usual way.
+// interrupts the run; the second one, or SIGTERM, deletes the sandbox, if that is ours, else it
+// kills us, and the run with its stream; a third one kills us the usual way.
 class Interrupts {
   public:
     explicit Interrupts(Api api) : api_(std::move(api)) {}
@@ -46,13 +46,15 @@ class Interrupts {
     Result<void> start();
     void set_sandbox(std::string id);
     void set_run(std::string id);
+    // The sandbox is not ours.
+    void keep_sandbox() { keeps_sandbox_ = true; }
     // 130 or 143 if the sandbox was given up by a signal, else 0.
     int exit_code() const { return exit_code_; }
 
   private:
     void listen(const os::Fd& stop);
     void handle(int signal);
-    void give_up(int exit_code);
+    void give_up(int signal);
 
     Api api_;
     os::Fd signals_, stop_;
@@ -60,6 +62,7 @@ class Interrupts {
     std::string sandbox_, run_;  // under mutex_
     int interrupts_ = 0;
     std::atomic<int> exit_code_ = 0;
+    std::atomic<bool> keeps_sandbox_ = false;
     std::thread thread_;
 };
 

@@ -84,7 +84,18 @@ Result<FileSource> FileSource::open(const std::string& path) {
     if (!file) return std::move(file).error();
     if (is_directory(path))
         return make_error(ErrorKind::InvalidArgument, path + " is a directory: name its files");
-    return FileSource(std::move(*file));
+    FileSource source(std::move(*file));
+    std::error_code failure;
+    if (!fs::is_regular_file(path, failure)) return source;
+    source.size_ = fs::file_size(path, failure);
+    source.mode_ = static_cast<uint32_t>(fs::status(path, failure).permissions()) & 0777;
+    return source;
+}
+
+Result<FileSource> FileSource::standard_input() {
+    os::Fd input(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+    if (!input.open()) return last_os_failure("reading standard input");
+    return FileSource(std::move(input));
 }
 
 Result<std::string> FileSource::next() {

@@ -2,6 +2,8 @@
 // root.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,11 +25,17 @@ std::string path_below_home(std::string_view sandbox_path);
 class FileSource {
   public:
     static Result<FileSource> open(const std::string& path);
+    static Result<FileSource> standard_input();
+    // Of a regular file.
+    std::optional<uint64_t> size() const { return size_; }
+    std::optional<uint32_t> mode() const { return mode_; }
     Result<std::string> next();  // empty at the end
 
   private:
     explicit FileSource(os::Fd file) : file_(std::move(file)) {}
     os::Fd file_;
+    std::optional<uint64_t> size_;
+    std::optional<uint32_t> mode_;
 };
 
 }  // namespace cloister::cli

@@ -16,8 +16,9 @@ struct Verb {
     int (*call)(const Words&);
 };
 
-constexpr std::array<Verb, 12> kVerbs{{
+constexpr std::array<Verb, 20> kVerbs{{
     {"run", "run a program in a fresh sandbox", run_command},
+    {"context", "make, list, restart and delete live interpreters", context_command},
     {"exec", "run a program in a sandbox that lives", exec_command},
     {"shell", "an interactive shell in a sandbox", shell_command},
     {"port", "publish ports of a sandbox, list and close them", port_command},
@@ -25,8 +26,15 @@ constexpr std::array<Verb, 12> kVerbs{{
     {"status", "what is running", status_command},
     {"doctor", "what isolation and limits are in force, and why not more", doctor_command},
     {"stop", "stop the service (root)", stop_command},
+    {"ps", "the sandboxes of this project", ps_command},
+    {"pause", "stop all code of a sandbox where it is", pause_command},
+    {"resume", "let a paused sandbox go on", resume_command},
+    {"kill", "end sandboxes and remove their files", kill_command},
+    {"cp", "copy files and directories to and from a sandbox", cp_command},
+    {"ls", "list the files of a sandbox", ls_command},
     {"df", "how full the pool is, and what sandboxes hold of it", df_command},
     {"pool", "grow the pool (root)", pool_command},
+    {"net", "whom a sandbox may reach, and what became of its connections", net_command},
     {"key", "create, list and revoke API keys", key_command},
     {"version", "print the version", version_command},
 }};

@@ -15,12 +15,14 @@
 #include "programs/cli/auto_start.h"
 #include "programs/cli/background.h"
 #include "programs/cli/command.h"
+#include "programs/cli/context.h"
 #include "programs/cli/exit_code.h"
 #include "programs/cli/files.h"
 #include "programs/cli/run_view.h"
 #include "programs/cli/settings.h"
 #include "programs/cli/terminal.h"
 #include "wire/languages.h"
+#include "wire/templates.h"
 
 namespace cloister::cli {
 namespace {
@@ -33,24 +35,27 @@ constexpr std::chrono::milliseconds kComeBackPause{250};
 
 struct RunOptions {
     Place place;
-    std::string language, timeout, cpu_time, output_max, out, template_name, memory;
+    std::string language, timeout, cpu_time, output_max, out, template_name, memory, context;
     int64_t cpu = 0, pids = 0;
-    std::vector<std::string> env, files;
+    std::vector<std::string> env, files, allow;
+    std::string net;
     bool json = false, quiet = false, auto_start = false;
 };
 
 // What the options say, checked, before anything is started.
 struct RunPlan {
     json::object sandbox, run;
-    std::string script;  // uploaded under this name, or empty
-    std::string name;    // of the directory below cloister-out
+    std::string script;                  // uploaded under this name, or empty
+    std::string name;                    // of the directory below cloister-out
+    std::optional<ContextName> context;  // where it runs; none: in a sandbox of its own
     std::vector<FileArgument> files;
     bool sends_stdin = false;
 };
 
 void add_options(CLI::App& app, RunOptions& options) {
-    app.add_option("--language", options.language,
-                   "python, javascript, typescript or bash (default: as the file's name ends)");
+    CLI::Option* language =
+        app.add_option("--language", options.language,
+                       fmt::format("{} (default: as the file's name ends)", language_names()));
     app.add_option("--timeout", options.timeout, "seconds, or 500ms, 2s, 5m (default 300)");
     app.add_option("--cpu-time", options.cpu_time, "CPU time, as --timeout (default: no limit)");
     app.add_option("--pids", options.pids, "processes and threads (default 512)")
@@ -61,10 +66,22 @@ void add_options(CLI::App& app, RunOptions& options) {
         ->expected(1)
         ->take_all();
     app.add_option("--out", options.out, "directory (or file) for the files that the run makes");
-    app.add_option("--template", options.template_name, "root filesystem (default base)");
-    app.add_option("--cpu", options.cpu, "CPUs (default 2)")
-        ->check(CLI::Range(1, limits::kSandboxCpuMax));
-    app.add_option("--memory", options.memory, "megabytes, or 2G (default 2048)");
+    CLI::Option* image =
+        app.add_option("--template", options.template_name,
+                       "root filesystem (default: the first one that has the language)");
+    CLI::Option* cpu = app.add_option("--cpu", options.cpu, "CPUs (default 2)")
+                           ->check(CLI::Range(1, limits::kSandboxCpuMax));
+    CLI::Option* memory =
+        app.add_option("--memory", options.memory, "megabytes, or 2G (default 2048)");
+    app.add_option("--context", options.context,
+                   "SANDBOX/CONTEXT: run there, as `cloister context create` printed it")
+        ->excludes(language, image, cpu, memory);
+    app.add_option("--allow", options.allow,
+                   "name, *.name, address or network that it may reach, may be repeated")
+        ->expected(1)
+        ->take_all();
+    app.add_option("--net", options.net, "disabled (default) or open: what it may reach")
+        ->check(CLI::IsMember({"disabled", "open"}));
     app.add_flag("--json", options.json, "events as JSON, one a line");
     app.add_flag("--quiet,-q", options.quiet, "only what the program writes");
     app.add_flag("--auto-start", options.auto_start, "start the service if none answers");
@@ -84,7 +101,7 @@ Result<std::string> language_of(const RunOptions& options, const ProgramWords& p
         const auto found = is_file ? find_language_of(program.program) : std::nullopt;
         return std::string(found.value_or("python"));
     }
-    if (is_language(options.language)) return options.language;
+    if (is_language(options.language) || find_kernelspec(options.language)) return options.language;
     return make_error(ErrorKind::InvalidArgument, fmt::format("there is no language `{}`, only {}",
                                                               options.language, language_names()));
 }
@@ -98,11 +115,21 @@ Result<std::string> read_code(const ProgramWords& program) {
     return os::read_file(program.program, limits::kCodeMax);
 }
 
-Result<json::object> sandbox_body(const RunOptions& options) {
+Result<json::object> sandbox_body(const RunOptions& options, const std::string& language) {
     json::object body{{"idle_timeout_seconds", kIdleSeconds}};
-    if (!options.template_name.empty()) body["template"] = options.template_name;
+    body["template"] = options.template_name.empty() ? find_template_of(language).value_or("base")
+                                                     : options.template_name;
     if (options.cpu > 0) body["cpu"] = options.cpu;
     if (!options.memory.empty()) body["memory_mb"] = TRY(parse_megabytes(options.memory));
+    if (!options.net.empty() && !options.allow.empty()) {
+        return make_error(ErrorKind::InvalidArgument,
+                          "give either --net or --allow: what is allowed is all that is reached");
+    }
+    if (!options.net.empty()) body["network"] = {{"mode", options.net}};
+    if (!options.allow.empty()) {
+        body["network"] = {{"mode", "filtered"},
+                           {"allow_out", json::array(options.allow.begin(), options.allow.end())}};
+    }
     return body;
 }
 
@@ -134,11 +161,17 @@ void name_program(RunPlan& plan, const ProgramWords& program) {
 Result<RunPlan> plan_run(const RunOptions& options, const ProgramWords& program) {
     RunPlan plan;
     const std::string language = TRY(language_of(options, program));
-    plan.sandbox = TRY(sandbox_body(options));
+    plan.sandbox = TRY(sandbox_body(options, language));
     const std::string code = TRY(read_code(program));
     if (!is_utf8(code))
         return make_error(ErrorKind::InvalidArgument, "the code is not UTF-8: save it as UTF-8");
-    plan.run = json::object{{"code", code}, {"language", language}, {"on_disconnect", "interrupt"}};
+    plan.run = json::object{{"code", code}, {"on_disconnect", "interrupt"}};
+    if (options.context.empty()) {
+        plan.run["language"] = language;
+    } else {
+        plan.context = TRY(parse_context_name(options.context));
+        plan.run["context_id"] = plan.context->context;
+    }
     name_program(plan, program);
     TRY_OK(add_limits(plan.run, options));
     json::object env;
@@ -161,9 +194,9 @@ Result<void> upload(const Api& api, const std::string& sandbox, const std::strin
                     const std::string& remote) {
     const Progress progress("uploading " + printable(local));
     auto source = std::make_shared<FileSource>(TRY(FileSource::open(local)));
-    return api.upload(
-        fmt::format("/v1/sandboxes/{}/files?path={}", sandbox, percent_encode(remote)),
-        [source] { return source->next(); });
+    TRY(api.upload(fmt::format("/v1/sandboxes/{}/files?path={}", sandbox, percent_encode(remote)),
+                   [source] { return source->next(); }));
+    return {};
 }
 
 Result<void> upload_all(const Api& api, const std::string& sandbox, const RunPlan& plan,
@@ -174,9 +207,15 @@ Result<void> upload_all(const Api& api, const std::string& sandbox, const RunPla
     return {};
 }
 
-// Deletes its sandbox at the end, however that comes.
+// Deletes its sandbox at the end, however that comes, unless it is another's.
 class Sandbox {
   public:
+    static Result<Sandbox> open(const Api& api, const RunPlan& plan) {
+        if (!plan.context) return create(api, plan.sandbox);
+        Sandbox sandbox(api, plan.context->sandbox);
+        sandbox.keeps_ = true;
+        return sandbox;
+    }
     static Result<Sandbox> create(const Api& api, const json::object& body) {
         const Progress progress("making a sandbox");
         const json::object made = TRY(api.post("/v1/sandboxes", body));
@@ -186,10 +225,10 @@ class Sandbox {
         return Sandbox(api, std::string(id->as_string()));
     }
     Sandbox(Sandbox&& other) noexcept
-        : api_(std::move(other.api_)), id_(std::exchange(other.id_, {})) {}
+        : api_(std::move(other.api_)), id_(std::exchange(other.id_, {})), keeps_(other.keeps_) {}
     Sandbox& operator=(Sandbox&&) = delete;
     ~Sandbox() {
-        if (!id_.empty())
+        if (!id_.empty() && !keeps_)
             (void)api_.remove("/v1/sandboxes/" + id_);  // if it fails, its idle limit removes it
     }
     const std::string& id() const { return id_; }
@@ -198,6 +237,7 @@ class Sandbox {
     Sandbox(const Api& api, std::string id) : api_(api), id_(std::move(id)) {}
     Api api_;
     std::string id_;
+    bool keeps_ = false;
 };
 
 // The stream broke off before `ended`. A service that comes back knows how the run ended.
@@ -272,10 +312,13 @@ Result<int> execute(const Api& api, const RunOptions& options, const RunPlan& pl
                     const ProgramWords& program) {
     Interrupts interrupts(api);
     TRY_OK(interrupts.start());
-    const Sandbox sandbox = TRY(Sandbox::create(api, plan.sandbox));
-    interrupts.set_sandbox(sandbox.id());
+    if (plan.context) interrupts.keep_sandbox();
+    const Sandbox sandbox = TRY(Sandbox::open(api, plan));
+    if (!plan.context) interrupts.set_sandbox(sandbox.id());
     RunView view(options.json ? Style::Json : Style::Person,
                  options.quiet || options.json ? Summary::Quiet : Summary::Shown, plan.name);
+    const bool has_network = !options.allow.empty() || options.net == "open";
+    if (!has_network) view.without_network();
     Result<void> followed = upload_all(api, sandbox.id(), plan, program.program);
     if (followed) followed = follow_run(api, sandbox.id(), plan, view, interrupts);
     if (const int code = interrupts.exit_code(); code != 0) return code;

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <utility>
 
 #include "os/fd.h"
 #include "programs/cli/display.h"
@@ -118,12 +119,18 @@ Result<void> RunView::show(const SseEvent& event) {
 }
 
 Result<void> RunView::show_to_person(const SseEvent& event, const json::object& data) {
-    if (event.type == "stdout") return write_through(STDOUT_FILENO, bytes_of(data));
-    if (event.type == "stderr") return write_through(STDERR_FILENO, bytes_of(data));
+    if (event.type == "stdout") return show_output(STDOUT_FILENO, bytes_of(data));
+    if (event.type == "stderr") {
+        const std::string bytes = bytes_of(data);
+        network_hint_.take(bytes);
+        return show_output(STDERR_FILENO, bytes);
+    }
+    end_line();
     if (event.type == "display" || event.type == "result" || event.type == "display_update")
         return show_display(data);
     if (event.type == "error") {
         has_error_ = true;
+        network_hint_.take(text_of(data, "name") + ": " + text_of(data, "value"));
         return show_error(data);
     }
     if (event.type == "dropped") {
@@ -131,6 +138,16 @@ Result<void> RunView::show_to_person(const SseEvent& event, const json::object& 
                         size_text(static_cast<uint64_t>(number_of(data, "bytes")))));
     }
     return {};
+}
+
+Result<void> RunView::show_output(int standard, std::string_view bytes) {
+    if (!bytes.empty() && ::isatty(standard) == 1) line_is_open_ = !bytes.ends_with('\n');
+    return write_through(standard, bytes);
+}
+
+void RunView::end_line() {
+    if (std::exchange(line_is_open_, false) && ::isatty(STDERR_FILENO) == 1)
+        (void)write_through(STDERR_FILENO, "\n");  // if nobody reads, nobody misses it
 }
 
 Result<void> RunView::show_display(const json::object& event) {
@@ -165,7 +182,8 @@ Result<void> RunView::show_error(const json::object& error) const {
     return write_through(STDERR_FILENO, text);
 }
 
-void RunView::list_files() const {
+void RunView::list_files() {
+    end_line();
     if (summary_ == Summary::Quiet || !ending_ || ending_->files.empty()) return;
     std::string text = "files that the run made (fetch them with --out DIR):\n";
     for (const MadeFile& file : ending_->files) {
@@ -178,7 +196,8 @@ void RunView::list_files() const {
                         text);  // nobody may be reading; the run has ended all the same
 }
 
-void RunView::summarize() const {
+void RunView::summarize() {
+    end_line();
     if (summary_ == Summary::Quiet || !ending_) return;
     // A traceback explains an error; what it says of a run that was stopped is how, not why.
     const bool explained =
@@ -198,6 +217,8 @@ void RunView::summarize() const {
                             printable(fmt::format("{}", fmt::join(ending_->limits_hit, ", "))));
     }
     (void)write_through(STDERR_FILENO, line + "\n");  // as above
+    if (hints_ && ending_->reason == EndReason::Error && network_hint_.wanted())
+        say(std::string(kNetworkHint));
 }
 
 }  // namespace cloister::cli

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "programs/cli/network_hint.h"
 #include "programs/cli/sse.h"
 #include "wire/json.h"
 #include "wire/run_end.h"
@@ -51,12 +52,17 @@ class RunView {
     const std::string& run_id() const { return run_id_; }
     const std::optional<Ending>& ending() const { return ending_; }
     void set_ending(Ending ending) { ending_ = std::move(ending); }
+    // The sandbox has no network: if the run fails for that, the last line says how to give it one.
+    void without_network() { hints_ = true; }
     // The files that the run made, unless they are fetched, and the last line.
-    void summarize() const;
-    void list_files() const;
+    void summarize();
+    void list_files();
 
   private:
     Result<void> show_to_person(const SseEvent& event, const json::object& data);
+    Result<void> show_output(int standard, std::string_view bytes);
+    // Before a line of our own.
+    void end_line();
     Result<void> show_display(const json::object& data);
     Result<void> show_error(const json::object& error) const;
     Result<void> save_picture(const json::object& event, std::string_view extension,
@@ -69,7 +75,10 @@ class RunView {
     std::optional<Ending> ending_;
     int pictures_ = 0;
     std::map<std::string, int> numbers_by_display_;  // an updated display replaces its picture
+    bool line_is_open_ = false;  // a terminal shows output that does not end a line: a progress bar
     bool has_error_ = false;
+    bool hints_ = false;
+    NetworkHint network_hint_;
 };
 
 }  // namespace cloister::cli

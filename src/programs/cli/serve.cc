@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "base/ids.h"
@@ -24,6 +25,7 @@
 #include "programs/cli/supervisor.h"
 #include "programs/cli/terminal.h"
 #include "wire/capabilities.h"
+#include "wire/json.h"
 #include "wire/layout.h"
 
 namespace cloister::cli {
@@ -37,8 +39,9 @@ constexpr std::chrono::milliseconds kLockPause{100};
 
 struct ServeOptions {
     Place place;
-    std::string listen, user = "cloister", image, runtime, log_level, min_tier, domain;
-    std::vector<std::string> require_limits;
+    std::string listen, user = "cloister", runtime, log_level, min_tier, domain, ca_bundle;
+    std::vector<std::string> images, require_limits, platform_allow, dns_servers;
+    std::optional<int64_t> warm_sandboxes, warm_memory_mb, max_life_seconds;
     int64_t idle_exit_seconds = 0;
     bool detach = false, print_key = false, quiet = false;
 };
@@ -46,7 +49,7 @@ struct ServeOptions {
 enum class KeyOrigin { Known, New };
 struct ServePlan {
     SupervisorSettings settings;
-    std::string image;
+    std::vector<std::string> images;
     KeyOrigin key_origin = KeyOrigin::Known;
     os::Identity client_owner;  // of client.json
 };
@@ -66,8 +69,9 @@ void add_options(CLI::App& app, ServeOptions& options) {
     app.add_option("--user", options.user,
                    "who the network-facing program runs as: a name or a number")
         ->capture_default_str();
-    app.add_option("--image", options.image,
-                   "base image (CLOISTER_IMAGE; default the newest in /var/cache/cloister)");
+    app.add_option("--image", options.images,
+                   "base image, and layers on it behind it (CLOISTER_IMAGE, with colons between; "
+                   "default the newest in /var/cache/cloister)");
     app.add_option("--runtime", options.runtime,
                    "what sandboxes get at /opt/cloister (default beside the programs)");
     app.add_option("--log-level", options.log_level, "debug, info (default), warn or error");
@@ -76,6 +80,53 @@ void add_options(CLI::App& app, ServeOptions& options) {
                    fmt::format("refuse to start where one of these cannot be enforced: {}",
                                fmt::join(limit_names(), ", ")))
         ->delimiter(',');
+    app.add_option("--warm-sandboxes", options.warm_sandboxes,
+                   "warm sandboxes of each shape that was asked for lately (default 2; 0: none)")
+        ->check(CLI::Range(0, 16));
+    app.add_option("--warm-memory-mb", options.warm_memory_mb,
+                   "of all warm sandboxes together (default a tenth of the host's)")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--max-life-seconds", options.max_life_seconds,
+                   "no sandbox lives longer (default 30 days)")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--platform-allow", options.platform_allow,
+                   "open this address, network or name of the platform deny set to the policies of "
+                   "sandboxes (repeatable)");
+    app.add_option(
+        "--ca-bundle", options.ca_bundle,
+        "certificates that programs in sandboxes trust, in place of the template's (PEM)");
+    app.add_option("--dns-server", options.dns_servers,
+                   "an address to ask for names, in place of the host's (repeatable)");
+}
+
+// What only cloisterd knows what to do with.
+void add_server_options(SupervisorSettings& settings, const ServeOptions& options,
+                        const FileSettings& file) {
+    const auto add = [&settings](const char* name, const std::optional<int64_t>& flag,
+                                 const std::optional<int64_t>& setting) {
+        const auto number = flag ? flag : setting;
+        if (!number) return;
+        settings.server_options.emplace_back(name);
+        settings.server_options.push_back(std::to_string(*number));
+    };
+    add("--warm-sandboxes", options.warm_sandboxes, file.warm_sandboxes);
+    add("--warm-memory-mb", options.warm_memory_mb, file.warm_memory_mb);
+    add("--max-life-seconds", options.max_life_seconds, file.max_life_seconds);
+}
+
+// For cloisterd, which tells egress.
+std::string network_text(const ServeOptions& options, const FileSettings& file,
+                         std::string_view ca_bundle) {
+    const auto list = [](const std::vector<std::string>& flag,
+                         const std::vector<std::string>& setting) {
+        const auto& chosen = flag.empty() ? setting : flag;
+        return json::array(chosen.begin(), chosen.end());
+    };
+    const json::object out{{"platform_allow", list(options.platform_allow, file.platform_allow)},
+                           {"dns_servers", list(options.dns_servers, file.dns_servers)},
+                           {"ca_bundle", !ca_bundle.empty()},
+                           {"upstream_proxy", file.upstream_proxy.value_or("")}};
+    return json::serialize(out);
 }
 
 // What the configuration requires of the host. The warden tries the limits; tiers are known here.
@@ -111,25 +162,42 @@ std::string own_directory() {
     return std::filesystem::read_symlink("/proc/self/exe", failure).parent_path().string();
 }
 
-// The newest image that ./dev setup has built; empty if there is none.
-std::string newest_image() {
+// The newest base image that ./dev setup has built, and the layers on it; nothing if there is none.
+std::vector<std::string> newest_images() {
     std::string newest;
     std::filesystem::file_time_type newest_time = std::filesystem::file_time_type::min();
     std::error_code failure;
-    for (const auto& entry : std::filesystem::directory_iterator("/var/cache/cloister", failure)) {
+    const std::filesystem::path cache = "/var/cache/cloister";
+    for (const auto& entry : std::filesystem::directory_iterator(cache, failure)) {
         const std::string name = entry.path().filename().string();
         if (!name.starts_with("base-") || !name.ends_with(".tar.zst")) continue;
         const auto time = entry.last_write_time(failure);
         if (failure || time <= newest_time) continue;
-        newest = entry.path().string();
+        newest = name;
         newest_time = time;
     }
-    return newest;
+    if (newest.empty()) return {};
+    std::vector<std::string> images{cache / newest};
+    const std::string on_it = newest.substr(newest.find('-'));
+    for (const auto& entry : std::filesystem::directory_iterator(cache, failure)) {
+        const std::string name = entry.path().filename().string();
+        if (name.ends_with(on_it) && name != newest) images.push_back(entry.path().string());
+    }
+    return images;
 }
 
-Result<std::string> find_image(const ServeOptions& options) {
-    for (const std::string& choice :
-         {options.image, environment("CLOISTER_IMAGE"), newest_image()}) {
+std::vector<std::string> words_between_colons(const std::string& text) {
+    std::vector<std::string> words;
+    std::istringstream in(text);
+    for (std::string word; std::getline(in, word, ':');) {
+        if (!word.empty()) words.push_back(word);
+    }
+    return words;
+}
+
+Result<std::vector<std::string>> find_images(const ServeOptions& options) {
+    for (const std::vector<std::string>& choice :
+         {options.images, words_between_colons(environment("CLOISTER_IMAGE")), newest_images()}) {
         if (!choice.empty()) return choice;
     }
     return make_error(
@@ -197,14 +265,17 @@ Result<ServePlan> plan_service(const ServeOptions& options) {
             "log_level",
             fmt::format("`{}` is no log level: debug, info, warn or error", settings.log_level));
     }
+    settings.ca_bundle = choose(options.ca_bundle, file.ca_bundle, "");
+    settings.network = network_text(options, file, settings.ca_bundle);
     settings.programs = own_directory();
     settings.runtime = options.runtime.empty()
                            ? std::filesystem::path(settings.programs).parent_path() / "runtime"
                            : std::filesystem::path(options.runtime);
     TRY_OK(add_requirements(settings, options, file));
+    add_server_options(settings, options, file);
     settings.server = TRY(find_server_user(options.user));
     settings.idle_exit_ms = options.idle_exit_seconds * 1000;
-    plan.image = TRY(find_image(options));
+    plan.images = TRY(find_images(options));
     plan.client_owner = caller();
     return plan;
 }
@@ -263,10 +334,14 @@ void end_orphans(const std::string& data) {
 
 Result<void> prepare(const ServePlan& plan) {
     const SupervisorSettings& settings = plan.settings;
-    auto done =
-        os::run_program({settings.programs + "/cloister-warden", "prepare", "--data", settings.data,
-                         "--image", plan.image, "--runtime", settings.runtime});
-    if (done) return {};
+    std::vector<std::string> command{settings.programs + "/cloister-warden",
+                                     "prepare",
+                                     "--data",
+                                     settings.data,
+                                     "--runtime",
+                                     settings.runtime};
+    for (const std::string& image : plan.images) command.insert(command.end(), {"--image", image});
+    if (os::run_program(command)) return {};
     return make_error(ErrorKind::FailedPrecondition,
                       "preparing the storage failed; the lines above say why");
 }

@@ -18,7 +18,7 @@ Result<void> write_client_file(const std::string& data, const ServiceAddress& ad
 struct ServiceRecord {
     std::string url;
     os::ProcessMark supervisor;
-    std::vector<os::ProcessMark> children;  // warden, server
+    std::vector<os::ProcessMark> children;  // warden, egress, server
 };
 Result<void> write_service_file(const std::string& data, const ServiceRecord& record);
 // nullopt if no service runs on `data`, or nobody can tell any more.

@@ -21,8 +21,10 @@ namespace cloister::cli {
 namespace {
 
 constexpr size_t kFileMax = 64 * limits::kKiB;
-constexpr std::array<std::string_view, 6> kKeys = {"listen",   "data",           "log_level",
-                                                   "min_tier", "require_limits", "domain"};
+constexpr std::array<std::string_view, 13> kKeys = {
+    "listen",         "data",           "log_level",        "min_tier",       "require_limits",
+    "warm_sandboxes", "warm_memory_mb", "max_life_seconds", "platform_allow", "dns_servers",
+    "ca_bundle",      "upstream_proxy", "domain"};
 
 bool exists(const std::string& path) {
     return ::access(path.c_str(), F_OK) == 0;
@@ -53,6 +55,18 @@ Result<std::optional<std::string>> take_string(const toml::table& table, std::st
         return invalid_field(std::string(name),
                              fmt::format("`{}` in {} must be a string", name, file));
     return text;
+}
+
+Result<std::optional<int64_t>> take_number(const toml::table& table, std::string_view name,
+                                           std::string_view file) {
+    const toml::node* node = table.get(name);
+    if (node == nullptr) return std::optional<int64_t>();
+    const std::optional<int64_t> number = node->value_exact<int64_t>();
+    if (!number || *number < 0)
+        return invalid_field(
+            std::string(name),
+            fmt::format("`{}` in {} must be a whole number, 0 or more", name, file));
+    return number;
 }
 
 Result<std::vector<std::string>> take_strings(const toml::table& table, std::string_view name,
@@ -109,8 +123,15 @@ Result<FileSettings> parse_settings(std::string_view text, std::string_view name
     out.data = TRY(take_string(parsed.table(), "data", name));
     out.log_level = TRY(take_string(parsed.table(), "log_level", name));
     out.min_tier = TRY(take_string(parsed.table(), "min_tier", name));
+    out.warm_sandboxes = TRY(take_number(parsed.table(), "warm_sandboxes", name));
+    out.warm_memory_mb = TRY(take_number(parsed.table(), "warm_memory_mb", name));
+    out.max_life_seconds = TRY(take_number(parsed.table(), "max_life_seconds", name));
     out.domain = TRY(take_string(parsed.table(), "domain", name));
     out.require_limits = TRY(take_strings(parsed.table(), "require_limits", name));
+    out.platform_allow = TRY(take_strings(parsed.table(), "platform_allow", name));
+    out.upstream_proxy = TRY(take_string(parsed.table(), "upstream_proxy", name));
+    out.ca_bundle = TRY(take_string(parsed.table(), "ca_bundle", name));
+    out.dns_servers = TRY(take_strings(parsed.table(), "dns_servers", name));
     return out;
 }
 

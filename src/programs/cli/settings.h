@@ -20,11 +20,14 @@ struct Place {
 void add_place_options(CLI::App& app, Place& place);    // --data, --config
 void add_service_options(CLI::App& app, Place& place);  // --url, --key
 
-// cloister.toml, which may name `listen`, `data`, `log_level`, `min_tier`, `require_limits` and
-// `domain`.
+// What cloister.toml may hold.
 struct FileSettings {
     std::optional<std::string> listen, data, log_level, min_tier, domain;
     std::vector<std::string> require_limits;
+    std::optional<int64_t> warm_sandboxes, warm_memory_mb, max_life_seconds;
+    // Of the network: what of the platform deny set is opened, and who is asked for names.
+    std::vector<std::string> platform_allow, dns_servers;
+    std::optional<std::string> ca_bundle, upstream_proxy;
 };
 // `path`, or the first that exists of ./cloister.toml and /etc/cloister/cloister.toml.
 Result<FileSettings> read_settings(const std::string& path);

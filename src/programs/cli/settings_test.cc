@@ -51,6 +51,19 @@ TEST_F(SettingsTest, ReadsWhatTheHostMustEnforce) {
     EXPECT_EQ(parse_settings("require_limits = [1]", "x").error().field, "require_limits");
 }
 
+TEST_F(SettingsTest, ReadsWhatTheNetworkIs) {
+    const auto settings = parse_settings(
+        "platform_allow = ['10.1.2.3']\ndns_servers = ['203.0.113.53']\n"
+        "ca_bundle = '/etc/bundle.pem'\nupstream_proxy = 'http://proxy:3128'\n",
+        "cloister.toml");
+    ASSERT_TRUE(settings) << settings.error().message;
+    EXPECT_EQ(settings->platform_allow, std::vector<std::string>{"10.1.2.3"});
+    EXPECT_EQ(settings->dns_servers, std::vector<std::string>{"203.0.113.53"});
+    EXPECT_EQ(settings->ca_bundle, "/etc/bundle.pem");
+    EXPECT_EQ(settings->upstream_proxy, "http://proxy:3128");
+    EXPECT_FALSE(parse_settings("platform_allow = '10.1.2.3'", "cloister.toml"));
+}
+
 TEST_F(SettingsTest, AKeyIsNotGivenToAnotherService) {
     write_client(R"({"url":"http://file:1","api_key":"file-key"})");
     const auto address = find_service({.data = data_, .url = "http://elsewhere:1"});

@@ -24,6 +24,7 @@ constexpr int64_t kWardenStartMs = 30'000, kServerStartMs = 60'000;
 // To end hundreds of sandboxes takes a while on a busy machine; cut short, it would leave some
 // behind.
 constexpr int64_t kServerGraceMs = 20'000, kWardenGraceMs = 30'000;
+constexpr int64_t kEgressGraceMs = 2'000;
 constexpr int64_t kForever = -1;
 constexpr int64_t kSocketLookMs = 20;
 constexpr int kGaveUp = 70;
@@ -77,20 +78,22 @@ Supervisor::Happened Supervisor::wait(int64_t timeout_ms, const os::Fd& ready) {
         // poll skips negative descriptors: what is not there cannot happen.
         const int warden = warden_ ? warden_->process().fd().get() : -1;
         const int server = server_ ? server_->process().fd().get() : -1;
-        std::array<pollfd, 5> entries{};
-        const std::array<int, 5> watched{signals_.get(), warden, server, ready.get(),
-                                         log_pipe_.read.get()};
+        const int egress = egress_ ? egress_->process().fd().get() : -1;
+        std::array<pollfd, 6> entries{};
+        const std::array<int, 6> watched{signals_.get(), warden, server,
+                                         ready.get(),    egress, log_pipe_.read.get()};
         for (size_t i = 0; i < watched.size(); ++i)
             entries[i] = {.fd = watched[i], .events = POLLIN, .revents = 0};
         const int64_t left =
             timeout_ms == kForever ? -1 : std::max<int64_t>(0, deadline - steady_ms());
         const int count = ::poll(entries.data(), entries.size(), static_cast<int>(left));
         if (count == 0) return Happened::Nothing;
-        if (entries[4].revents != 0) pass_logs_on();
+        if (entries[5].revents != 0) pass_logs_on();
         if (entries[0].revents != 0 && os::take_signal(signals_) != 0) return Happened::StopAsked;
         if (entries[1].revents != 0) return Happened::WardenEnded;
         if (entries[2].revents != 0) return Happened::ServerEnded;
         if (entries[3].revents != 0) return Happened::ReadyReadable;
+        if (entries[4].revents != 0) return Happened::EgressEnded;
     }
 }
 
@@ -123,6 +126,8 @@ Result<void> Supervisor::start_warden() {
     for (const std::string& limit : settings_.require_limits) {
         program.argv.insert(program.argv.end(), {"--require-limit", limit});
     }
+    if (!settings_.ca_bundle.empty())
+        program.argv.insert(program.argv.end(), {"--ca-bundle", settings_.ca_bundle});
     warden_ = TRY(os::Child::launch(program));
     const int64_t deadline = steady_ms() + kWardenStartMs;
     const std::string socket = layout::warden_socket(settings_.data);
@@ -130,10 +135,21 @@ Result<void> Supervisor::start_warden() {
         const Happened happened = wait(kSocketLookMs, os::Fd());
         if (happened == Happened::StopAsked) return asked_to_stop();
         if (happened == Happened::ServerEnded) server_.reset();  // started again afterwards
+        if (happened == Happened::EgressEnded) egress_.reset();
         if (happened == Happened::WardenEnded)
             return ended_too_early("cloister-warden", warden_->stop(0));
         if (steady_ms() > deadline) return too_slow("cloister-warden");
     }
+    return {};
+}
+
+// Nobody waits for it: cloisterd connects when it is there.
+Result<void> Supervisor::start_egress() {
+    os::Program program = program_of("cloister-egress");
+    program.argv.insert(program.argv.end(),
+                        {"--data", settings_.data, "--log-level", settings_.log_level});
+    program.identity = settings_.server;
+    egress_ = TRY(os::Child::launch(program));
     return {};
 }
 
@@ -143,6 +159,8 @@ Result<std::string> Supervisor::read_port(const os::Fd& ready) {
             return asked_to_stop();
         case Happened::WardenEnded:
             return ended_too_early("cloister-warden", warden_->stop(0));
+        case Happened::EgressEnded:
+            return ended_too_early("cloister-egress", egress_->stop(0));
         case Happened::ServerEnded:
             return ended_too_early("cloisterd", server_->stop(0));
         case Happened::Nothing:
@@ -168,10 +186,13 @@ Result<void> Supervisor::start_server() {
         program.argv.insert(program.argv.end(),
                             {"--idle-exit-ms", std::to_string(settings_.idle_exit_ms)});
     }
+    program.argv.insert(program.argv.end(), settings_.server_options.begin(),
+                        settings_.server_options.end());
     if (!settings_.domain.empty()) {
         program.argv.insert(program.argv.end(), {"--domain", settings_.domain});
     }
     program.environment.push_back("CLOISTER_API_KEY=" + settings_.key);
+    program.environment.push_back("CLOISTER_NETWORK=" + settings_.network);
     program.identity = settings_.server;
     program.ready = &ready.write;
     server_ = TRY(os::Child::launch(program));
@@ -189,14 +210,19 @@ Result<void> Supervisor::start_server() {
 Result<void> Supervisor::record() const {
     ServiceRecord record{.url = url_of(settings_.listen),
                          .supervisor = os::mark_of(::getpid()).value_or(os::ProcessMark{})};
-    record.children = {warden_->mark(), server_->mark()};
+    record.children = {warden_->mark(), egress_->mark(), server_->mark()};
     return write_service_file(settings_.data, record);
 }
 
+Result<void> Supervisor::start_missing() {
+    if (!warden_ || warden_->end()) TRY_OK(start_warden());
+    if (!egress_ || egress_->end()) TRY_OK(start_egress());
+    if (!server_ || server_->end()) TRY_OK(start_server());
+    return record();
+}
+
 Result<std::string> Supervisor::start() {
-    Result<void> started = start_warden();
-    if (started) started = start_server();
-    if (started) started = record();
+    Result<void> started = start_missing();
     if (!started) {
         stop_all();
         return std::move(started).error();
@@ -229,6 +255,11 @@ std::optional<int> Supervisor::handle(Happened happened) {
         warden_.reset();
         return restart("cloister-warden", end);
     }
+    if (happened == Happened::EgressEnded) {
+        const os::ChildEnd end = egress_->stop(0);
+        egress_.reset();
+        return restart("cloister-egress", end);
+    }
     return std::nullopt;
 }
 
@@ -246,10 +277,7 @@ std::optional<int> Supervisor::restart(std::string_view program, const os::Child
             return kGaveUp;
         }
         if (wait(*pause, os::Fd()) == Happened::StopAsked) return stop_all();
-        Result<void> started;
-        if (!warden_ || warden_->end()) started = start_warden();
-        if (started && (!server_ || server_->end())) started = start_server();
-        if (started) started = record();
+        const Result<void> started = start_missing();
         if (started) return std::nullopt;
         if (started.error().kind == ErrorKind::Cancelled) return stop_all();
         log_error("starting again failed", {{"reason", started.error().message}});
@@ -258,11 +286,14 @@ std::optional<int> Supervisor::restart(std::string_view program, const os::Child
 
 int Supervisor::stop_all() {
     if (server_) server_->stop(kServerGraceMs);
+    if (egress_) egress_->stop(kEgressGraceMs);
     if (warden_) warden_->stop(kWardenGraceMs);
     server_.reset();
+    egress_.reset();
     warden_.reset();
     if (log_) pass_logs_on();
     ::unlink(layout::service_file(settings_.data).c_str());
+    ::unlink(layout::egress_socket(settings_.data).c_str());
     return 0;
 }
 

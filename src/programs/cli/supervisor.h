@@ -1,8 +1,8 @@
-// Supervisor: keeps the warden and cloisterd running, the warden first.
+// Supervisor: keeps the warden, egress and cloisterd running, in this order.
 //
 // Each is started again alone when it crashes: sandboxes outlive a warden, and cloisterd finds the
-// new one. A cloisterd that ends with 0 was idle for long enough: the service ends.
-// Single-threaded: one poll over what can happen.
+// new one, and asks a new egress to carry what the old one did. A cloisterd that ends with 0 was
+// idle for long enough: the service ends. Single-threaded: one poll over what can happen.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,14 @@ namespace cloister::cli {
 struct SupervisorSettings {
     std::string data, listen, runtime, log_level;
     std::string domain;                       // empty: none
-    std::string programs;                     // the directory of cloister-warden and cloisterd
+    std::string programs;                     // the directory of the programs
+    std::string network;                      // settings of the network, as JSON
+    std::string ca_bundle;                    // certificates for every sandbox, or empty
     os::Identity server;                      // who cloisterd runs as
     std::string key;                          // API key that must work
     int64_t idle_exit_ms = 0;                 // 0: never
     std::vector<std::string> require_limits;  // that the host must be able to enforce
+    std::vector<std::string> server_options;  // of cloisterd, as they are
 };
 
 class Supervisor {
@@ -43,7 +46,14 @@ class Supervisor {
     int run();
 
   private:
-    enum class Happened { StopAsked, WardenEnded, ServerEnded, ReadyReadable, Nothing };
+    enum class Happened {
+        StopAsked,
+        WardenEnded,
+        EgressEnded,
+        ServerEnded,
+        ReadyReadable,
+        Nothing
+    };
 
     Supervisor(SupervisorSettings settings, os::Fd signals)
         : settings_(std::move(settings)), signals_(std::move(signals)) {}
@@ -53,7 +63,9 @@ class Supervisor {
     Happened wait(int64_t timeout_ms, const os::Fd& ready);
     void pass_logs_on();
     Result<void> start_warden();
+    Result<void> start_egress();
     Result<void> start_server();
+    Result<void> start_missing();
     Result<std::string> read_port(const os::Fd& ready);
     Result<void> record() const;
     // Answers the exit code when the service is over.
@@ -66,7 +78,7 @@ class Supervisor {
     os::Fd signals_;
     std::optional<LogFile> log_;
     os::Pipe log_pipe_;
-    std::optional<os::Child> warden_, server_;
+    std::optional<os::Child> warden_, egress_, server_;
     RestartBudget budget_;
     std::string failpoint_;  // of a test (base/failpoint.h), until a program has died
 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 
@@ -46,7 +47,8 @@ Result<void> enter_key(engine::Engine& engine, const Options& options) {
 }
 
 Result<std::shared_ptr<Service>> assemble(Loop& loop, const Options& options) {
-    auto engine = TRY(engine::Engine::create(options.data));
+    auto engine = TRY(engine::Engine::create(
+        options.data, {.life = options.life, .network = options.network}));
     TRY_OK(enter_key(*engine, options));
     auto face = std::make_shared<rest::RestFace>(engine, options.names, options.domain);
     std::shared_ptr<http::Server> server =
@@ -112,6 +114,7 @@ int run(int argc, char** argv) {
         return kExitNotAllowed;
     }
     log_open("cloisterd", options->log_level);
+    std::signal(SIGPIPE, SIG_IGN);  // sendfile() to a client that is gone has no flag against it
     os::ask_for_short_turns();
     const Result<void> served = serve(*options);
     return served ? 0 : report(served.error());

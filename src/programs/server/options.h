@@ -8,6 +8,8 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "engine/egress_client.h"
+#include "engine/sandboxes.h"
 
 namespace cloister::server {
 
@@ -18,8 +20,10 @@ struct Options {
     std::string domain;              // PORT-ID.domain: names of the ports of sandboxes
     LogLevel log_level = LogLevel::Info;
     std::optional<int64_t> idle_exit_ms;
+    engine::LifeConfig life;
     std::optional<int> ready_fd;
     std::optional<std::string> api_key;  // of CLOISTER_API_KEY
+    engine::NetworkSettings network;     // of CLOISTER_NETWORK
 };
 
 // InvalidArgument with the words for the user; an empty message after --help, which is answered on

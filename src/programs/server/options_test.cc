@@ -26,6 +26,19 @@ TEST(Options, TakesEveryFlag) {
     EXPECT_EQ(options->api_key, "k");
 }
 
+TEST(Options, ReadsTheNetworkFromItsVariable) {
+    ::setenv("CLOISTER_NETWORK",
+             R"({"platform_allow":["10.1.2.3"],"dns_servers":[],"ca_bundle":true})", 1);
+    const auto options = parse({});
+    ::setenv("CLOISTER_NETWORK", R"({"unknown":1})", 1);
+    const auto refused = parse({});
+    ::unsetenv("CLOISTER_NETWORK");
+    ASSERT_TRUE(options);
+    EXPECT_EQ(options->network.platform_allow, std::vector<std::string>{"10.1.2.3"});
+    EXPECT_TRUE(options->network.ca_bundle);
+    EXPECT_FALSE(refused);
+}
+
 TEST(Options, RefusesWhatItDoesNotKnow) {
     for (const auto& words : std::vector<std::vector<const char*>>{{"--no-such"},
                                                                    {"--log-level", "loud"},

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/host_facts.h"
+#include "os/page_out.h"
 #include "os/socket.h"
 #include "wire/layout.h"
 
@@ -35,6 +36,12 @@ CgroupMode wire_mode(os::CgroupMode mode) {
             break;
     }
     return CgroupMode::V2;
+}
+
+uint32_t pause_bits(const OpenHost& host) {
+    if (!host.freezes) return 0;
+    const auto freezes = static_cast<uint32_t>(Pause::Freezes);
+    return os::has_swap() ? freezes | static_cast<uint32_t>(Pause::Reclaims) : freezes;
 }
 
 }  // namespace
@@ -123,7 +130,14 @@ void Door::handle(uint64_t connection, const Request& request) {
                        usage->tag = asked.tag;
                        send(connection, *usage);
                    },
+                   [&](const FreezeRequest& wanted) {
+                       warden_.freeze(wanted, answer_to(connection, wanted.tag));
+                   },
+                   [&](const ReviveRequest& wanted) {
+                       warden_.revive(wanted.sandbox, answer_to(connection, wanted.tag));
+                   },
                    [&](const NarrowRequest& wanted) { narrow(connection, wanted); },
+                   [&](const NetworkRequest& wanted) { network(connection, wanted); },
                    [&](const GrowPoolRequest& grow) {
                        const auto allowed = check_root(connection);
                        if (!allowed) return answer_to(connection, grow.tag)(allowed);
@@ -136,6 +150,16 @@ void Door::handle(uint64_t connection, const Request& request) {
                    },
                },
                request);
+}
+
+void Door::network(uint64_t connection, const NetworkRequest& request) {
+    warden_.network(request,
+                    [this, connection, tag = request.tag](const Result<std::vector<os::Fd>>& path) {
+                        if (!path) return send(connection, done(tag, path.error()));
+                        std::vector<int> fds;
+                        for (const os::Fd& fd : *path) fds.push_back(fd.get());
+                        send(connection, done(tag, {}), fds);
+                    });
 }
 
 void Door::send_list(uint64_t connection, uint64_t tag) {
@@ -152,9 +176,12 @@ HelloReply Door::hello(uint64_t tag) const {
         .landlock = os::landlock_abi(),
         .quick_moves = host_.quick_moves.open() ? 1u : 0u,
         .host_cpus = static_cast<uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN)),
+        .pause = pause_bits(host_),
         .host_memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                        static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))};
-    if (const auto base = Id::from(host_.base_template)) reply.base_template = *base;
+    for (size_t i = 0; i < kBuiltInTemplates.size(); ++i) {
+        if (const auto revision = Id::from(host_.templates[i])) reply.templates[i] = *revision;
+    }
     if (const auto space = host_.host.pool.space()) {
         reply.pool_bytes = space->bytes;
         reply.pool_free = space->free;
@@ -184,10 +211,10 @@ Answer Door::answer_to(uint64_t connection, uint64_t tag) {
 }
 
 // A connection that is gone, or that does not read its answers, is dropped; its sandboxes stay.
-void Door::send(uint64_t connection, const Reply& reply) {
+void Door::send(uint64_t connection, const Reply& reply, const std::vector<int>& fds) {
     const auto found = connections_.find(connection);
     if (found == connections_.end()) return;
-    if (!os::send_with_fds(found->second, encode(reply), {})) drop(connection);
+    if (!os::send_with_fds(found->second, encode(reply), fds)) drop(connection);
 }
 
 // What a connection has narrowed does not outlast it: nobody else would put it back.

@@ -25,10 +25,11 @@ class Door {
     void accept();
     void readable(uint64_t connection);
     void handle(uint64_t connection, const Request& request);
-    void send(uint64_t connection, const Reply& reply);
+    void send(uint64_t connection, const Reply& reply, const std::vector<int>& fds = {});
     void send_list(uint64_t connection, uint64_t tag);
     void drop(uint64_t connection);
     void narrow(uint64_t connection, const NarrowRequest& request);
+    void network(uint64_t connection, const NetworkRequest& request);
     Answer answer_to(uint64_t connection, uint64_t tag);
     HelloReply hello(uint64_t tag) const;
     Result<PoolReply> pool(uint64_t tag) const;

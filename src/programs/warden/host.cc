@@ -118,6 +118,19 @@ Result<OomKill> probe_oom_kill(const os::CgroupTree& cgroups) {
     return watched ? OomKill::Watcher : OomKill::Nobody;
 }
 
+bool probe_freezer(const os::CgroupTree& cgroups) {
+    constexpr const char* kProbe = "probe";
+    if (!cgroups.has(os::Controller::Freezer)) return false;
+    const auto tried = [&]() -> Result<void> {
+        TRY_OK(cgroups.create(kProbe, os::GroupKind::Leaf));
+        TRY_OK(cgroups.freeze(kProbe));
+        TRY_OK(cgroups.thaw(kProbe));
+        return cgroups.remove(kProbe);
+    }();
+    if (!tried) log_warn("sandboxes cannot be paused", {{"error", tried.error().message}});
+    return tried.has_value();
+}
+
 // The lock of this data directory. A warden that was killed may have left helpers that hold it for
 // the moment in which they die; one that serves keeps it.
 Result<os::Fd> take_lock(const std::string& data) {
@@ -162,6 +175,18 @@ os::Fd try_quick_moves() {
     return {};
 }
 
+// All that were imported; `base` must be there.
+Result<std::array<std::string, kBuiltInTemplates.size()>> find_templates(const jail::Pool& pool) {
+    std::array<std::string, kBuiltInTemplates.size()> revisions;
+    for (size_t i = 0; i < kBuiltInTemplates.size(); ++i) {
+        auto revision = pool.built_in_template(kBuiltInTemplates[i].name);
+        if (revision) revisions[i] = std::move(*revision);
+        if (!revision && (i == 0 || revision.error().kind != ErrorKind::NotFound))
+            return std::move(revision).error();
+    }
+    return revisions;
+}
+
 }  // namespace
 
 Result<OpenHost> open_host(const HostOptions& options) {
@@ -182,15 +207,17 @@ Result<OpenHost> open_host(const HostOptions& options) {
                   .tools = std::move(tools),
                   .journal = TRY(Journal::open(layout::warden_journal(options.data))),
                   .recovered = {},
-                  .base_template = {}};
+                  .templates = {}};
     open.recovered = TRY(recover(open.host, open.journal));
-    open.host.runtime = TRY(jail::import_runtime(open.host.pool, options.runtime)).id;
-    open.base_template = TRY(open.host.pool.base_template());
-    const auto removed = remove_old_images(open.host, open.base_template, open.recovered);
+    open.host.runtime =
+        TRY(jail::import_runtime(open.host.pool, options.runtime, options.ca_bundle)).id;
+    open.templates = TRY(find_templates(open.host.pool));
+    const auto removed = remove_old_images(open.host, open.templates, open.recovered);
     if (!removed)
         log_warn("old images are still in the pool", {{"error", removed.error().message}});
     open.host.enforced = TRY(probe_limits(open.host.cgroups, open.host.pool));
     open.oom_kill = static_cast<uint32_t>(TRY(probe_oom_kill(open.host.cgroups)));
+    open.freezes = probe_freezer(open.host.cgroups);
     return open;
 }
 

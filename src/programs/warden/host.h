@@ -19,6 +19,7 @@ struct HostOptions {
         instance;  // tells the cgroups of wardens on one host apart; empty: from the data directory
     uid_t server_uid = 0;
     std::vector<std::string> require_limits;  // names of wire/capabilities.h
+    std::string ca_bundle;                    // for every sandbox, or empty
 };
 
 struct OpenHost {
@@ -28,8 +29,10 @@ struct OpenHost {
     jail::NestTools tools;
     Journal journal;
     Recovered recovered;  // until the state machine takes it
-    std::string base_template;
+    // The revisions of the built-in templates; empty: not built here.
+    std::array<std::string, kBuiltInTemplates.size()> templates;
     uint32_t oom_kill = 0;  // OomKill
+    bool freezes = false;   // sandboxes can be paused
 };
 
 Result<OpenHost> open_host(const HostOptions& options);

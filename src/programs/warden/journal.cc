@@ -29,16 +29,23 @@ void read_nest(const std::string& nest, std::istream& words, Book& book) {
         book.nests[nest] = std::move(entry);
 }
 
-void read_sandbox(const std::string& nest, std::istream& words, Book& book) {
+// A warden of before did not write the project and the template: they are those of the nest.
+bool read_home(const std::string& nest, std::istream& words, const Book& book, JailPlan& plan) {
+    if (read_id(words, plan.project)) return read_id(words, plan.template_revision);
     const auto home = book.nests.find(nest);
-    SandboxEntry entry{.nest = nest};
-    JailPlan& plan = entry.plan;
-    if (home == book.nests.end() || !read_id(words, plan.sandbox)) return;
+    if (home == book.nests.end()) return false;
     plan.project = home->second.project;
     plan.template_revision = home->second.template_revision;
+    return true;
+}
+
+void read_sandbox(const std::string& nest, Progress progress, std::istream& words, Book& book) {
+    SandboxEntry entry{.nest = nest, .progress = progress};
+    JailPlan& plan = entry.plan;
+    if (!read_id(words, plan.sandbox)) return;
     words >> entry.slot >> plan.cpu >> plan.memory_max >> plan.disk_max >>
         plan.disk_bytes_per_second >> plan.disk_iops >> plan.pids_max >> plan.root_allowed;
-    if (words && entry.slot < limits::kNestSlots)
+    if (words && read_home(nest, words, book, plan) && entry.slot < limits::kNestSlots)
         book.sandboxes[std::string(plan.sandbox.view())] = std::move(entry);
 }
 
@@ -54,7 +61,8 @@ void apply_line(const std::string& line, Book& book) {
     if (!is_id(id)) return;
     if (what == "nest") read_nest(id, words, book);
     if (what == "no-nest") book.nests.erase(id);
-    if (what == "making") read_sandbox(id, words, book);
+    if (what == "making") read_sandbox(id, Progress::Making, words, book);
+    if (what == "reviving") read_sandbox(id, Progress::Reviving, words, book);
     if (what == "running") set_progress(id, Progress::Running, book);
     if (what == "ending") set_progress(id, Progress::Ending, book);
     if (what == "gone") book.sandboxes.erase(id);
@@ -67,10 +75,11 @@ std::string nest_line(std::string_view nest, const NestEntry& entry) {
 
 std::string making_line(const SandboxEntry& entry) {
     const JailPlan& plan = entry.plan;
-    return fmt::format("making {} {} {} {} {} {} {} {} {} {}\n", entry.nest, plan.sandbox.view(),
-                       entry.slot, plan.cpu, plan.memory_max, plan.disk_max,
-                       plan.disk_bytes_per_second, plan.disk_iops, plan.pids_max,
-                       plan.root_allowed);
+    return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}\n",
+                       entry.progress == Progress::Reviving ? "reviving" : "making", entry.nest,
+                       plan.sandbox.view(), entry.slot, plan.cpu, plan.memory_max, plan.disk_max,
+                       plan.disk_bytes_per_second, plan.disk_iops, plan.pids_max, plan.root_allowed,
+                       plan.project.view(), plan.template_revision.view());
 }
 
 std::string sandbox_lines(std::string_view sandbox, const SandboxEntry& entry) {
@@ -116,12 +125,18 @@ Result<void> Journal::nest_gone(const std::string& nest) {
 }
 
 Result<void> Journal::making(const std::string& nest, uint32_t slot, const JailPlan& plan) {
-    const SandboxEntry entry{.nest = nest, .slot = slot, .plan = plan};
-    const std::string sandbox(plan.sandbox.view());
-    book_.sandboxes[sandbox] = entry;
-    auto written = append(making_line(entry));
-    if (!written) book_.sandboxes.erase(sandbox);
+    auto written = enter({.nest = nest, .slot = slot, .plan = plan});
+    if (!written) book_.sandboxes.erase(std::string(plan.sandbox.view()));
     return written;
+}
+
+Result<void> Journal::reviving(const std::string& nest, uint32_t slot, const JailPlan& plan) {
+    return enter({.nest = nest, .slot = slot, .progress = Progress::Reviving, .plan = plan});
+}
+
+Result<void> Journal::enter(const SandboxEntry& entry) {
+    book_.sandboxes[std::string(entry.plan.sandbox.view())] = entry;
+    return append(making_line(entry));
 }
 
 Result<void> Journal::running(std::string_view sandbox) {

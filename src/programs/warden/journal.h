@@ -3,6 +3,10 @@
 //
 //     nest NEST PROJECT REVISION RUNTIME FIRST_ID        making NEST SANDBOX SLOT and its plan
 //     no-nest NEST                                        running | ending | gone SANDBOX
+//     reviving NEST SANDBOX SLOT and its plan
+//
+// A plan names its project and template itself, because a sandbox that has ended may outlive its
+// nest.
 //
 // Lines are appended without fsync (measured: 1 µs each, where fdatasync takes 0.1 to 4 ms): they
 // are there after a kill -9, and a power cut takes every process, cgroup and mount with it, while
@@ -25,13 +29,14 @@ struct NestEntry {
     uint32_t first_id = 0;  // of its host ids
 };
 
-enum class Progress { Making, Running, Ending };
+// Reviving: has ended, and is being started again on its files.
+enum class Progress { Making, Running, Ending, Reviving };
 
 struct SandboxEntry {
     std::string nest;
     uint32_t slot = 0;
     Progress progress = Progress::Making;
-    JailPlan plan;  // its project and template are those of the nest
+    JailPlan plan;
 };
 
 struct Book {
@@ -53,6 +58,7 @@ class Journal {
     Result<void> making_nest(const std::string& nest, const NestEntry& entry);
     Result<void> nest_gone(const std::string& nest);
     Result<void> making(const std::string& nest, uint32_t slot, const JailPlan& plan);
+    Result<void> reviving(const std::string& nest, uint32_t slot, const JailPlan& plan);
     Result<void> running(std::string_view sandbox);
     Result<void> ending(std::string_view sandbox);
     Result<void> gone(std::string_view sandbox);
@@ -60,6 +66,7 @@ class Journal {
   private:
     Journal(std::string path, os::Fd file, Book book, size_t bytes)
         : path_(std::move(path)), file_(std::move(file)), book_(std::move(book)), bytes_(bytes) {}
+    Result<void> enter(const SandboxEntry& entry);
     Result<void> append(const std::string& line);
     Result<void> compact();
 

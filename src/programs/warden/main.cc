@@ -24,9 +24,10 @@ struct Options {
 
 CLI::App* add_prepare(CLI::App& app, PrepareOptions& options) {
     CLI::App* command =
-        app.add_subcommand("prepare", "make the pool and import an image and the runtime");
+        app.add_subcommand("prepare", "make the pool and import images and the runtime");
     command->add_option("--data", options.data, "the data directory")->required();
-    command->add_option("--image", options.image, "base-<12 hex digits>.tar.zst")->required();
+    command->add_option("--image", options.images, "of images/build; a layer behind its base")
+        ->required();
     command->add_option("--runtime", options.runtime, "directory of agent and drivers")->required();
     command->add_option("--pool-bytes", options.pool_bytes,
                         "size of a new pool; default: a quarter of the free space");
@@ -41,6 +42,8 @@ CLI::App* add_serve(CLI::App& app, HostOptions& options, std::string& log_level)
         ->required();
     command->add_option("--require-limit", options.require_limits,
                         "refuse to serve where it cannot be enforced (repeatable)");
+    command->add_option("--ca-bundle", options.ca_bundle,
+                        "certificates that every sandbox gets (PEM)");
     command->add_option("--log-level", log_level, "debug, info, warn or error");
     command
         ->add_option("--instance", options.instance,

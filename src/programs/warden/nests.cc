@@ -75,6 +75,7 @@ uint32_t Nests::take_slot(Nest& nest) {
 }
 
 void Nests::free_slot(Nest& nest, uint32_t slot) {
+    if (slot == 0) return;  // the zygote's: the sandbox has none
     nest.slots.reset(slot);
     if (nest.idle()) nest.idle_since_ms = steady_ms();
 }

@@ -56,14 +56,19 @@ Needed needed_unless(bool there) {
     return there ? Needed::No : Needed::Yes;
 }
 
-Result<void> fill(const jail::Pool& pool, const PrepareOptions& options) {
-    const std::string revision = TRY(jail::revision_of_image(options.image));
+Result<void> import(const jail::Pool& pool, const std::string& image) {
+    const jail::ImageName name = TRY(jail::name_of_image(image));
     const std::vector<std::string> templates = TRY(pool.list(jail::kTemplates));
-    const bool there = std::ranges::find(templates, revision) != templates.end();
-    TRY_OK(step("importing the image", needed_unless(there), [&]() -> Result<void> {
-        warn_of(TRY(jail::import_image(pool, options.image)));
+    const bool there = std::ranges::find(templates, name.revision) != templates.end();
+    const std::string what = fmt::format("importing the image of {}", name.built_in);
+    return step(what, needed_unless(there), [&]() -> Result<void> {
+        warn_of(TRY(jail::import_image(pool, image)));
         return {};
-    }));
+    });
+}
+
+Result<void> fill(const jail::Pool& pool, const PrepareOptions& options) {
+    for (const std::string& image : options.images) TRY_OK(import(pool, image));
     // A matter of milliseconds: a word only if it fails.
     return step("importing the runtime", Needed::No, [&]() -> Result<void> {
         warn_of(TRY(jail::import_runtime(pool, options.runtime)));
@@ -74,7 +79,7 @@ Result<void> fill(const jail::Pool& pool, const PrepareOptions& options) {
 }  // namespace
 
 Result<void> prepare(const PrepareOptions& options) {
-    TRY_OK(jail::revision_of_image(options.image));
+    for (const std::string& image : options.images) TRY(jail::name_of_image(image));
     TRY_OK(make_directories(options.data));
     const os::Fd lock = TRY(os::lock_file(layout::warden_lock(options.data)));
     const bool made = fs::exists(layout::pool_image(options.data));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -11,9 +12,9 @@ namespace cloister::warden {
 
 struct PrepareOptions {
     std::string data;
-    std::string image;        // base-<12 hex digits>.tar.zst
-    std::string runtime;      // directory of agent and drivers
-    uint64_t pool_bytes = 0;  // 0: chosen by the free space
+    std::vector<std::string> images;  // see jail::name_of_image; a layer stands behind its base
+    std::string runtime;              // directory of agent and drivers
+    uint64_t pool_bytes = 0;          // 0: chosen by the free space
 };
 
 // Tells its steps on standard error, for a person.

@@ -71,6 +71,16 @@ RecoveredSandbox take_over(const jail::Host& host, const SandboxEntry& entry, co
     return sandbox;
 }
 
+// Its start on kept files broke off: it has ended, as before.
+Result<RecoveredSandbox> give_up_revival(const jail::Host& host, Journal& journal,
+                                         const SandboxEntry& entry) {
+    const std::string id(entry.plan.sandbox.view());
+    TRY_OK(jail::remove_sandbox_processes(host, entry.nest, id));
+    TRY_OK(journal.running(id));
+    return RecoveredSandbox{
+        .plan = entry.plan, .nest = entry.nest, .slot = entry.slot, .process = {}};
+}
+
 Result<void> remove_half_made(const jail::Host& host, Journal& journal, const std::string& id,
                               const SandboxEntry& entry) {
     log_warn("removing a sandbox that a former warden left half made or half removed",
@@ -133,6 +143,8 @@ std::set<std::string> images_in_use(const Recovered& recovered) {
         used.emplace(nest.entry.template_revision.view());
         used.insert(nest.entry.runtime);
     }
+    for (const RecoveredSandbox& sandbox : recovered.sandboxes)
+        used.emplace(sandbox.plan.template_revision.view());
     return used;
 }
 
@@ -144,6 +156,11 @@ Result<Recovered> recover(const jail::Host& host, Journal& journal) {
     std::set<std::string> kept;
     const Book book = journal.book();
     for (const auto& [id, entry] : book.sandboxes) {
+        if (entry.progress == Progress::Reviving) {
+            recovered.sandboxes.push_back(TRY(give_up_revival(host, journal, entry)));
+            kept.insert(id);
+            continue;
+        }
         if (entry.progress != Progress::Running) {
             TRY_OK(remove_half_made(host, journal, id, entry));
             continue;
@@ -160,10 +177,11 @@ Result<Recovered> recover(const jail::Host& host, Journal& journal) {
     return recovered;
 }
 
-Result<void> remove_old_images(const jail::Host& host, const std::string& base_template,
+Result<void> remove_old_images(const jail::Host& host, std::span<const std::string> templates,
                                const Recovered& recovered) {
     std::set<std::string> used = images_in_use(recovered);
-    used.insert({base_template, host.runtime});
+    used.insert(templates.begin(), templates.end());
+    used.insert(host.runtime);
     // Whatever is not named by an id is no image: `templates/base`.
     const auto keep = [&](const std::string& name) { return !is_id(name) || used.contains(name); };
     for (const std::string& project : TRY(host.pool.list(jail::kProjects))) {

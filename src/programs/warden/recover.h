@@ -6,11 +6,13 @@
 //
 //     running in the journal, alive      taken over
 //     running in the journal, dead       taken over as ended: its files stay until it is destroyed
+//     being started again on its files   as ended
 //     being made or removed, or unknown  removed with everything
 #pragma once
 
 #include <list>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,7 +40,7 @@ Result<Recovered> recover(const jail::Host& host, Journal& journal);
 
 // Removes the images and runtimes of earlier versions, and the projects' snapshots of them, but for
 // those that what was recovered lives on.
-Result<void> remove_old_images(const jail::Host& host, const std::string& base_template,
+Result<void> remove_old_images(const jail::Host& host, std::span<const std::string> templates,
                                const Recovered& recovered);
 
 }  // namespace cloister::warden

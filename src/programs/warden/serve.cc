@@ -58,7 +58,7 @@ Result<void> serve(const HostOptions& options) {
             stop_asked = stop_asked || asks_to_stop(signal);
         while (os::reap_one()) continue;  // helpers and nests: their descriptors tell more
     });
-    log_info("serving", {{"base_template", host.base_template}, {"runtime", host.host.runtime}});
+    log_info("serving", {{"base_template", host.templates[0]}, {"runtime", host.host.runtime}});
     TRY_OK(poll_until(poller, warden, [&] { return stop_asked; }));
     TRY_OK(stop(poller, warden, door));
     os::reap_all();

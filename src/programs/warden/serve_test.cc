@@ -95,8 +95,10 @@ class WardenTest : public testing::Test {
             {"tar", "--create", "--zstd", "--file", image, "--directory", root() + "/image", "."}));
         const pid_t child = ::fork();
         if (child == 0) {
-            const auto done = prepare(
-                {.data = data(), .image = image, .runtime = runtime(), .pool_bytes = 4ull << 30});
+            const auto done = prepare({.data = data(),
+                                       .images = {image},
+                                       .runtime = runtime(),
+                                       .pool_bytes = 4ull << 30});
             if (!done) log_error(done.error().message);
             ::_exit(done ? 0 : 1);
         }
@@ -211,6 +213,14 @@ class WardenTest : public testing::Test {
             .tag = 4, .memory_max = memory_max, .sandbox = sandbox, .pids_max = pids_max});
         return done();
     }
+    Result<void> freeze(const Id& sandbox, uint32_t frozen) {
+        send(FreezeRequest{.tag = 6, .sandbox = sandbox, .frozen = frozen});
+        return done();
+    }
+    Result<void> revive(const Id& sandbox) {
+        send(ReviveRequest{.tag = 7, .sandbox = sandbox});
+        return done();
+    }
     // pids.max of a sandbox's user.
     static uint64_t pids_max_of(const Id& sandbox) {
         for (const fs::path& group : all_groups()) {
@@ -284,7 +294,7 @@ TEST_F(WardenTest, SaysWhatItEnforces) {
     const auto hello = receive_as<HelloReply>();
     ASSERT_TRUE(hello);
     EXPECT_EQ(hello->tag, 9u);
-    EXPECT_EQ(hello->base_template.view(), kRevision);
+    EXPECT_EQ(hello->templates[0].view(), kRevision);
     EXPECT_EQ(hello->enforced, 63u) << "memory, pids, cpu, disk, its throughput, cpu weight";
     EXPECT_NE(hello->oom_kill, static_cast<uint32_t>(OomKill::Nobody));
     EXPECT_GT(hello->host_memory, limits::kSandboxMemoryMin);
@@ -362,6 +372,81 @@ TEST_F(WardenTest, NarrowsLimitsAndPutsThemBackWhenItsClientIsGone) {
     EXPECT_EQ(pids_max_of(wanted.sandbox), 9u);
     start();
     EXPECT_TRUE(is_put_back(wanted)) << "by the next warden";
+}
+
+TEST_F(WardenTest, FreezesAndThawsAlsoOverItsOwnDeath) {
+    const JailPlan wanted = plan();
+    ASSERT_TRUE(create(wanted));
+    const auto frozen = freeze(wanted.sandbox, 1);
+    ASSERT_TRUE(frozen) << frozen.error().message;
+    EXPECT_NE(agent_hello(wanted.sandbox).find("ok"), std::string::npos) << "its agent answers";
+    EXPECT_EQ(freeze(*Id::from(new_id()), 1).error().kind, ErrorKind::NotFound);
+    stop(SIGKILL);
+    start();
+    EXPECT_TRUE(freeze(wanted.sandbox, 0));
+    EXPECT_TRUE(freeze(wanted.sandbox, 1));
+    EXPECT_TRUE(destroy(wanted.sandbox)) << "also as it is";
+    EXPECT_EQ(objects(), std::vector<std::string>());
+}
+
+TEST_F(WardenTest, StartsWhatHasEndedAgainOnItsFiles) {
+    const JailPlan wanted = plan();
+    ASSERT_TRUE(create(wanted));
+    EXPECT_EQ(revive(wanted.sandbox).error().kind, ErrorKind::FailedPrecondition) << "it runs";
+    EXPECT_EQ(revive(*Id::from(new_id())).error().kind, ErrorKind::NotFound);
+    const std::string file =
+        in_pool(jail::kSandboxes) + "/" + std::string(wanted.sandbox.view()) + "/upper/kept";
+    std::ofstream(file) << "kept";
+    for (int times = 0; times < 2; ++times) {
+        ::kill(agents_of(wanted.sandbox).front(), SIGKILL);
+        ASSERT_TRUE(receive_as<EndedEvent>());
+        const auto revived = revive(wanted.sandbox);
+        ASSERT_TRUE(revived) << revived.error().message;
+        EXPECT_NE(agent_hello(wanted.sandbox).find("ok"), std::string::npos);
+        EXPECT_TRUE(fs::exists(file));
+    }
+    EXPECT_TRUE(destroy(wanted.sandbox));
+    EXPECT_EQ(objects(), std::vector<std::string>());
+}
+
+TEST_F(WardenTest, KeepsTheFilesOfPausedSandboxesWhenItStops) {
+    const JailPlan paused = plan(), running = plan();
+    ASSERT_TRUE(create(paused) && create(running));
+    ASSERT_TRUE(freeze(paused.sandbox, 1));
+    for (int times = 0; times < 2; ++times) {  // the second one finds it without its nest
+        stop(SIGTERM);
+        EXPECT_FALSE(fs::exists(group_directory()));
+        start();
+        EXPECT_EQ(count(), 1u);
+    }
+    const auto revived = revive(paused.sandbox);
+    ASSERT_TRUE(revived) << revived.error().message;
+    EXPECT_NE(agent_hello(paused.sandbox).find("ok"), std::string::npos);
+    EXPECT_TRUE(destroy(paused.sandbox));
+    EXPECT_EQ(objects(), std::vector<std::string>());
+}
+
+TEST_F(WardenTest, AStartOnKeptFilesThatBreaksOffCostsNoFile) {
+    const JailPlan wanted = plan();
+    for (const char* place : {"warden:after_revival_journal", "warden:after_groups",
+                              "warden:after_files", "warden:before_running"}) {
+        ASSERT_TRUE(create(wanted));
+        const std::string upper = "/" + std::string(wanted.sandbox.view()) + "/upper/kept";
+        std::ofstream(in_pool(jail::kSandboxes) + upper) << "kept";
+        ::kill(agents_of(wanted.sandbox).front(), SIGKILL);
+        ASSERT_TRUE(receive_as<EndedEvent>());
+        stop(SIGKILL);
+        start(place);
+        EXPECT_FALSE(revive(wanted.sandbox)) << "nobody answered";
+        EXPECT_EQ(await_death(), SIGKILL);
+        start();
+        EXPECT_EQ(count(), 1u) << place;
+        EXPECT_TRUE(fs::exists(in_pool(jail::kSandboxes) + upper)) << place;
+        EXPECT_TRUE(processes_in("agent").empty()) << place;
+        EXPECT_TRUE(revive(wanted.sandbox)) << place;
+        EXPECT_TRUE(destroy(wanted.sandbox));
+        EXPECT_EQ(objects(), std::vector<std::string>()) << place;
+    }
 }
 
 TEST_F(WardenTest, TellsOfASandboxThatEndsByItself) {

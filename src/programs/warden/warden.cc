@@ -5,22 +5,29 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "jail/network_path.h"
 #include "jail/stage.h"
 #include "os/btrfs.h"
+#include "os/page_out.h"
 #include "os/socket.h"
 
 namespace cloister::warden {
 namespace {
 
+// A process in a system call that cannot be interrupted is frozen when it comes back.
+constexpr int64_t kFrozenWaitMs = 1'000;
 constexpr size_t kStatMax = 64 * limits::kKiB;
+constexpr size_t kPathMessageMax = 16;
 
 // An answer is given once; whoever asks again finds it empty.
 void give(Answer& answer, const Result<void>& result) {
@@ -68,6 +75,7 @@ void Warden::adopt_sandbox(RecoveredSandbox recovered) {
     if (!recovered.process) return;
     sandbox.init = std::move(recovered.process->pidfd);
     sandbox.nest_pid = recovered.process->number_in_parent;
+    sandbox.frozen = host_.cgroups.frozen(jail::user_group(sandbox.nest, id.view()));
     // Nobody else puts back what was narrowed for a run; whoever still wants it asks again.
     narrow({.sandbox = id}, [](const Result<void>&) {});
 }
@@ -94,32 +102,48 @@ Result<void> Warden::begin(const JailPlan& plan, Answer& answer) {
     if (stopping_) return make_error(ErrorKind::Unavailable, "the warden is stopping");
     if (find(plan.sandbox) != nullptr)
         return make_error(ErrorKind::AlreadyExists, "the warden has such a sandbox");
-    if (sandboxes_.size() >= limits::kSandboxesMax) {
+    if (sandboxes_.size() >= limits::kSandboxesMax + kWarmSandboxesMax) {
         return make_error(ErrorKind::ResourceExhausted,
                           "this host holds no more sandboxes: delete some");
     }
     os::Pipe ready = TRY(os::make_pipe());
-    Nest* nest = TRY(nests_.for_plan(plan));
-    if (!nest->watched) watch_nest(*nest);
+    Nest* nest = TRY(home_for(plan));
     const uint32_t slot = Nests::take_slot(*nest);
     if (auto written = journal_.making(nest->id, slot, plan); !written) {
         Nests::free_slot(*nest, slot);
         return std::move(written).error();
     }
     failpoint("warden:after_journal");
+    enter(plan, *nest, slot, std::move(ready), answer);
+    return {};
+}
+
+Result<Nest*> Warden::home_for(const JailPlan& plan) {
+    Nest* nest = TRY(nests_.for_plan(plan));
+    if (!nest->watched) watch_nest(*nest);
+    return nest;
+}
+
+void Warden::enter(const JailPlan& plan, const Nest& nest, uint32_t slot, os::Pipe ready,
+                   Answer& answer) {
     Sandbox& sandbox = sandboxes_[plan.sandbox];
+    const bool again = !sandbox.nest.empty();
+    const std::string old_nest = sandbox.nest;
     sandbox = {.plan = plan,
-               .nest = nest->id,
+               .nest = nest.id,
                .slot = slot,
+               .reviving = again,
                .create_deadline_ms = steady_ms() + limits::kSandboxCreateTimeoutMs,
                .ready = std::move(ready.read),
                .created = std::exchange(answer, nullptr)};
     poller_.watch(sandbox.ready, [this, id = plan.sandbox] { ready_readable(id); });
-    make_objects(sandbox, *nest, std::move(ready.write));
-    return {};
+    make_objects(sandbox, nest, std::move(ready.write), old_nest);
 }
 
-void Warden::make_objects(Sandbox& sandbox, const Nest& nest, os::Fd ready) {
+// Of one that is started again (`old_nest` is not empty) whatever is left of its former processes
+// goes first.
+void Warden::make_objects(Sandbox& sandbox, const Nest& nest, os::Fd ready,
+                          const std::string& old_nest) {
     const jail::Placement placement{
         .nest = nest.id, .first_id = nest.ids.first(), .slot = sandbox.slot};
     // The nest may end while the work waits for its turn, so the work holds its own copy of the
@@ -129,8 +153,15 @@ void Warden::make_objects(Sandbox& sandbox, const Nest& nest, os::Fd ready) {
     const auto fds =
         std::make_shared<std::pair<os::Fd, os::Fd>>(std::move(*socket), std::move(ready));
     helpers_.run(
-        [this, plan = sandbox.plan, placement, fds] {
-            return jail::create_sandbox_objects(host_, plan, placement, fds->first, fds->second);
+        [this, plan = sandbox.plan, placement, fds, old_nest]() -> Result<void> {
+            auto files = jail::SandboxFiles::Fresh;
+            if (!old_nest.empty()) {
+                files = jail::SandboxFiles::Kept;
+                TRY_OK(jail::remove_sandbox_processes(host_, old_nest,
+                                                      std::string(plan.sandbox.view())));
+            }
+            return jail::create_sandbox_objects(host_, plan, placement, files, fds->first,
+                                                fds->second);
         },
         [this, id = sandbox.plan.sandbox](const Result<void>& result) {
             objects_made(id, result);
@@ -164,6 +195,7 @@ void Warden::ready_readable(const Id& id) {
     }
     failpoint("warden:before_running");
     sandbox->state = State::Running;
+    sandbox->reviving = false;
     note(journal_.running(id.view()));
     failpoint("warden:after_running");
     give(sandbox->created, {});
@@ -173,7 +205,9 @@ void Warden::ready_readable(const Id& id) {
 
 void Warden::fail(Sandbox& sandbox, const Error& error) {
     give(sandbox.created, error);
-    if (!sandbox.doomed) note(journal_.ending(sandbox.plan.sandbox.view()));
+    // One that is asked to go while it is started again goes with its files.
+    if (!sandbox.destroyed.empty() && sandbox.state != State::Removing) sandbox.reviving = false;
+    if (!sandbox.doomed && !sandbox.reviving) note(journal_.ending(sandbox.plan.sandbox.view()));
     sandbox.doomed = true;
     failpoint("warden:after_ending");
     settle(sandbox);
@@ -193,6 +227,7 @@ void Warden::destroy(const Id& id, Answer answer) {
 void Warden::settle(Sandbox& sandbox) {
     if (sandbox.state == State::Making || sandbox.state == State::Removing) return;
     if (!sandbox.processes_gone) {
+        let_go(sandbox);
         if (sandbox.init.open())
             (void)sandbox.init.signal(SIGKILL);  // fails only for a process that is dead
         return;
@@ -206,8 +241,10 @@ void Warden::remove(Sandbox& sandbox) {
     if (sandbox.ready.open()) poller_.unwatch(sandbox.ready);
     sandbox.ready.reset();
     helpers_.run(
-        [this, nest = sandbox.nest, id = std::string(sandbox.plan.sandbox.view())] {
-            return jail::remove_sandbox_objects(host_, nest, id);
+        [this, nest = sandbox.nest, id = std::string(sandbox.plan.sandbox.view()),
+         only_processes = sandbox.reviving] {
+            return only_processes ? jail::remove_sandbox_processes(host_, nest, id)
+                                  : jail::remove_sandbox_objects(host_, nest, id);
         },
         [this, id = sandbox.plan.sandbox](const Result<void>& result) {
             objects_removed(id, result);
@@ -217,6 +254,7 @@ void Warden::remove(Sandbox& sandbox) {
 void Warden::objects_removed(const Id& id, const Result<void>& result) {
     const auto found = sandboxes_.find(id);
     if (found == sandboxes_.end()) return;
+    if (found->second.reviving) return revival_failed(found->second);
     auto destroyed = std::move(found->second.destroyed);
     failpoint("warden:after_removed");
     if (result) {
@@ -232,6 +270,19 @@ void Warden::objects_removed(const Id& id, const Result<void>& result) {
         found->second.state = State::Ended;  // the next destroy tries again
     }
     for (Answer& answer : destroyed) give(answer, result);
+}
+
+// It is as it was before the try. Who wanted it to go meanwhile has to wait for that now.
+void Warden::revival_failed(Sandbox& sandbox) {
+    if (Nest* nest = nests_.find(sandbox.nest)) Nests::free_slot(*nest, sandbox.slot);
+    note(journal_.running(sandbox.plan.sandbox.view()));
+    sandbox.state = State::Ended;
+    sandbox.reviving = sandbox.doomed = false;
+    sandbox.slot = 0;
+    if (!sandbox.destroyed.empty())
+        return fail(sandbox, make_error(ErrorKind::Cancelled, "the sandbox was deleted"));
+    if (stopping_) sandboxes_.erase(Id(sandbox.plan.sandbox));
+    nests_.retire_idle();
 }
 
 void Warden::processes_ended(Sandbox& sandbox, const os::ChildEnd& end) {
@@ -421,6 +472,103 @@ void Warden::narrow(const NarrowRequest& request, Answer answer) {
                           *wanted, *narrowed(sandbox->plan, 0, 0), std::move(answer));
 }
 
+// --- Pause ---
+
+void Warden::freeze(const FreezeRequest& request, Answer answer) {
+    Sandbox* sandbox = find(request.sandbox);
+    if (sandbox == nullptr || sandbox->doomed || sandbox->state != State::Running) {
+        return answer(make_error(ErrorKind::NotFound, "the warden runs no such sandbox"));
+    }
+    const std::string group = jail::user_group(sandbox->nest, request.sandbox.view());
+    const bool stop = request.frozen == 1;
+    const auto done = stop ? host_.cgroups.freeze(group) : host_.cgroups.thaw(group);
+    if (done) sandbox->frozen = stop;
+    if (done && stop) page_out(*sandbox);
+    if (done && !stop) (void)host_.cgroups.let_swap(group, os::CgroupTree::Swap::No);
+    answer(done);
+}
+
+// In the background, as far as it stays frozen. What cannot be written to the swap stays in memory.
+void Warden::page_out(const Sandbox& sandbox) {
+    if (!os::has_swap()) return;
+    const std::string group = jail::user_group(sandbox.nest, sandbox.plan.sandbox.view());
+    (void)host_.cgroups.let_swap(group, os::CgroupTree::Swap::Yes);
+    helpers_.run(
+        [this, group]() -> Result<void> {
+            const int64_t deadline = steady_ms() + kFrozenWaitMs;
+            while (!host_.cgroups.frozen(group) && steady_ms() < deadline)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            for (const pid_t process : host_.cgroups.processes(group)) {
+                if (host_.cgroups.frozen(group)) (void)os::page_out(process);
+            }
+            return {};
+        },
+        [](const Result<void>&) {});
+}
+
+// What cgroup v1 has frozen cannot die.
+void Warden::let_go(Sandbox& sandbox) {
+    if (host_.cgroups.frozen_can_be_killed()) return;
+    (void)host_.cgroups.thaw(jail::user_group(sandbox.nest, sandbox.plan.sandbox.view()));
+}
+
+// --- Revive ---
+
+void Warden::revive(const Id& id, Answer answer) {
+    const Sandbox* sandbox = find(id);
+    if (sandbox == nullptr)
+        return answer(make_error(ErrorKind::NotFound, "the warden has no such sandbox"));
+    if (sandbox->state != State::Ended || sandbox->doomed || stopping_) {
+        return answer(make_error(ErrorKind::FailedPrecondition,
+                                 "only a sandbox that has ended can be started again"));
+    }
+    const auto begun = begin_again(sandbox->plan, sandbox->nest, answer);
+    if (!begun) give(answer, begun);
+}
+
+Result<void> Warden::begin_again(const JailPlan& plan, const std::string& old_nest,
+                                 Answer& answer) {
+    os::Pipe ready = TRY(os::make_pipe());
+    const Sandbox& ended = sandboxes_.at(plan.sandbox);
+    if (Nest* old = nests_.find(old_nest); old != nullptr && ended.slot != 0)
+        Nests::free_slot(*old, ended.slot);
+    Nest* nest = TRY(home_for(plan));
+    const uint32_t slot = Nests::take_slot(*nest);
+    // A plan may be another object than the entry that is overwritten.
+    const JailPlan own = plan;
+    note(journal_.reviving(nest->id, slot, own));
+    failpoint("warden:after_revival_journal");
+    enter(own, *nest, slot, std::move(ready), answer);
+    return {};
+}
+
+// The helper that enters the namespace sends the descriptors before it ends.
+void Warden::network(const NetworkRequest& request, const PathAnswer& answer) {
+    const Sandbox* sandbox = find(request.sandbox);
+    if (sandbox == nullptr || sandbox->doomed || sandbox->state != State::Running) {
+        return answer(make_error(ErrorKind::NotFound, "the warden runs no such sandbox"));
+    }
+    auto init = sandbox->init.fd().duplicate();
+    auto pair = os::make_socket_pair(os::SocketKind::SeqPacket);
+    if (!init) return answer(std::move(init).error());
+    if (!pair) return answer(std::move(pair).error());
+    const auto process = std::make_shared<const os::Pidfd>(std::move(*init));
+    const auto ends = std::make_shared<const os::SocketPair>(std::move(*pair));
+    helpers_.run(
+        [process, ends, kind = request.kind]() -> Result<void> {
+            const auto fds = TRY(jail::make_network_path(*process, kind));
+            std::vector<int> numbers;
+            for (const os::Fd& fd : fds) numbers.push_back(fd.get());
+            return os::send_with_fds(ends->theirs, "path", numbers);
+        },
+        [ends, answer](const Result<void>& made) {
+            if (!made) return answer(made.error());
+            auto received = os::receive_with_fds(ends->ours, kPathMessageMax);
+            if (!received) return answer(std::move(received).error());
+            answer(std::move(received->fds));
+        });
+}
+
 std::vector<Weigher::Running> Warden::running() const {
     std::vector<Weigher::Running> all;
     for (const auto& [id, sandbox] : sandboxes_) {
@@ -449,6 +597,10 @@ int Warden::check_deadlines() {
 void Warden::stop() {
     stopping_ = true;
     for (auto& [id, sandbox] : sandboxes_) {
+        // What is paused, or has no processes, keeps its files for the next warden.
+        const bool ended = sandbox.state == State::Ended && !sandbox.doomed;
+        const bool paused = sandbox.state == State::Running && sandbox.frozen && !sandbox.doomed;
+        if (ended || paused) sandbox.reviving = true;
         fail(sandbox, make_error(ErrorKind::Cancelled, "the warden is stopping"));
     }
     for (Nest& nest : nests_.all()) Nests::kill(nest);

@@ -4,7 +4,8 @@
 //   Running
 //                                                                                                 │
 //   destroy, or a failed step: killed at once, then ─► Removing (a helper) ─► forgotten  ◄────
-//   Ended (by itself)
+//   Ended (by itself): its files stay until it is destroyed
+//   revive: Ended ─► Making … Running, on the files that it has; if that fails, Ended again
 //
 // What lives when a warden is killed, the next one takes over (recover.h) and goes on with: here
 // those sandboxes begin as Running, or as Ended if they ended meanwhile.
@@ -52,10 +53,18 @@ class Warden {
     // Those that ended by themselves and were not destroyed yet.
     std::vector<EndedEvent> ended() const;
     Result<UsageReply> usage(const Id& sandbox) const;
+    // Stops the code of a running sandbox, or lets it go on.
+    void freeze(const FreezeRequest& request, Answer answer);
+    // Starts one that has ended again.
+    void revive(const Id& sandbox, Answer answer);
     // FailedPrecondition while it grows already.
     void grow_pool(uint64_t bytes, Answer answer);
     // Narrows the limits of a running sandbox; 0 puts that of its plan back.
     void narrow(const NarrowRequest& request, Answer answer);
+
+    // Makes or removes a running sandbox's way out (jail/network_path.h).
+    using PathAnswer = std::function<void(Result<std::vector<os::Fd>>)>;
+    void network(const NetworkRequest& request, const PathAnswer& answer);
 
     // Gives up creates that take too long, and looks at CPU weights; answers the milliseconds until
     // there is something to do again, or -1.
@@ -72,6 +81,10 @@ class Warden {
         uint32_t slot = 0;
         State state = State::Making;
         bool doomed = false;  // to be removed, whatever it reaches
+        // Being started again, or paused when the warden stops: with its processes nothing of its
+        // files goes, and it is Ended then.
+        bool reviving = false;
+        bool frozen = false;
         bool processes_gone = false;
         EndedEvent end;  // of one that ended by itself
         int64_t create_deadline_ms = 0;
@@ -85,7 +98,15 @@ class Warden {
     void adopt_sandbox(RecoveredSandbox recovered);
     void note(const Result<void>& written);
     Result<void> begin(const JailPlan& plan, Answer& answer);
-    void make_objects(Sandbox& sandbox, const Nest& nest, os::Fd ready);
+    Result<void> begin_again(const JailPlan& plan, const std::string& old_nest, Answer& answer);
+    Result<Nest*> home_for(const JailPlan& plan);
+    void enter(const JailPlan& plan, const Nest& nest, uint32_t slot, os::Pipe ready,
+               Answer& answer);
+    void revival_failed(Sandbox& sandbox);
+    void let_go(Sandbox& sandbox);
+    void page_out(const Sandbox& sandbox);
+    void make_objects(Sandbox& sandbox, const Nest& nest, os::Fd ready,
+                      const std::string& old_nest);
     void objects_made(const Id& id, const Result<void>& result);
     void ready_readable(const Id& id);
     void fail(Sandbox& sandbox, const Error& error);
