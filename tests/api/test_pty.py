@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -397,8 +398,8 @@ def test_a_closed_output_ends_the_program(server: Service, shared: dict[str, Any
 class Screen:
     """A terminal of tmux, with a server of its own."""
 
-    def __init__(self, server: Service, name: str) -> None:
-        self.socket = str(server.data / f"tmux-{name}")
+    def __init__(self, server: Service, place: Path) -> None:
+        self.socket = str(place / "tmux")
         self.environment = server.environment() | {"TERM": "xterm-256color"}
 
     def tmux(self, *words: str) -> str:
@@ -434,9 +435,9 @@ class Screen:
 
 
 @pytest.fixture
-def screen(server: Service, shared: dict[str, Any]) -> Iterator[Screen]:
+def screen(server: Service, shared: dict[str, Any], tmp_path: Path) -> Iterator[Screen]:
     """A local shell in tmux in which `cloister shell` of the sandbox has been started."""
-    screen = Screen(server, "shell")
+    screen = Screen(server, tmp_path)
     screen.start()
     screen.type("stty -a | md5sum", "Enter")
     screen.sees("  -")
@@ -468,8 +469,8 @@ def test_a_shell_for_a_person(screen: Screen) -> None:
     screen.sees("20 70")
     screen.type("exit 7", "Enter")
     screen.sees("local$")
-    screen.type("clear; echo code=$?; stty -a | grep -c ' icanon'", "Enter")
-    screen.sees("code=7\n1")  # and the local terminal is as it was
+    screen.type("echo code=$? icanon=$(stty -a | grep -c ' icanon')", "Enter")
+    screen.sees("\ncode=7 icanon=1")  # and the local terminal is as it was
 
 
 @needs_tmux
@@ -480,6 +481,7 @@ def test_top_through_it(screen: Screen) -> None:
     screen.tmux("resize-window", "-x", "60", "-y", "15")
     wait_until(lambda: len(screen.text().rstrip("\n").split("\n")) <= 15 and "PID" in screen.text(), 10, "it fits")
     screen.type("q")
+    screen.sees("user@")  # it throws away what is typed before it has left
     screen.type("echo af''ter", "Enter")
     screen.sees("after")
 
@@ -489,7 +491,7 @@ def test_the_terminal_is_put_back_whatever_happens(screen: Screen, server: Servi
     (shell,) = _processes_of("shell", server)
     os.kill(shell, signal.SIGTERM)
     screen.sees("local$")
-    screen.type("clear; echo icanon=$(stty -a | grep -c ' icanon')", "Enter")
+    screen.type("echo icanon=$(stty -a | grep -c ' icanon')", "Enter")
     screen.sees("\nicanon=1")
 
 
