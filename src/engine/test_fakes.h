@@ -522,7 +522,7 @@ class Bench {
     PoolConfig pool{.target = 0};  // before start()
     Task<void> start() {
         warden_ = FakeWarden::start(data_.path());
-        engine_ = *Engine::create(data_.path(), {.pool = pool});
+        engine_ = *Engine::create(data_.path(), {.life = {.pool = pool}});
         engine_->start();
         while (!engine_->warden().built_in_template("base"))
             co_await sleep_for(std::chrono::milliseconds(1));
@@ -546,7 +546,7 @@ class Bench {
         if (reboot == Reboot::Yes) std::ofstream(next.path() + "/state/boot_id") << "another boot";
         former_.push_back(std::move(engine_));
         now_ = next.path();
-        engine_ = *Engine::create(now_, {.pool = pool});
+        engine_ = *Engine::create(now_, {.life = {.pool = pool}});
         engine_->start();
         co_await engine_->recovered();
     }
