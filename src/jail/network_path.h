@@ -1,5 +1,5 @@
 // The way out of a sandbox: sockets that live in its network namespace and belong to somebody
-// outside (docs/decisions/0009-socket-lookup.md). Without them it has none.
+// outside (docs/decisions/0010-socket-lookup.md). Without them it has none.
 //
 // Slow work for a forked helper: it enters the namespace and stays there.
 #pragma once
