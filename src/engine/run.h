@@ -68,7 +68,7 @@ struct RunSpec {
     int64_t cpu_time_ms = 0;                       // 0: no limit
     Narrowed narrowed;
     std::optional<egress::PolicySpec> network;  // narrows that of the sandbox
-    bool metrics = false;  // an event each second of what the run uses
+    bool metrics = false;                       // an event each second of what the run uses
     // Of its request, not of its row: there the id tells it (run_id.h).
     std::string idempotency_key;
 };

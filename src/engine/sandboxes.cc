@@ -137,8 +137,8 @@ SandboxInfo info_of(const Sandbox& sandbox) {
     return info;
 }
 
-Sandboxes::Sandboxes(std::string data, std::shared_ptr<store::Store> store,
-                     NetworkParts parts, LifeConfig config)
+Sandboxes::Sandboxes(std::string data, std::shared_ptr<store::Store> store, NetworkParts parts,
+                     LifeConfig config)
     : data_(std::move(data)),
       store_(std::move(store)),
       warden_(std::move(parts.warden)),
@@ -248,16 +248,17 @@ void Sandboxes::take_over(Sandbox& sandbox) {
 
 Result<warden::JailPlan> Sandboxes::plan_of(const std::string& project, const std::string& id,
                                             const Shape& shape) const {
-    return warden::JailPlan{.sandbox = TRY(warden::Id::from(id)),
-                            .project = TRY(warden::Id::from(project)),
-                            .template_revision = TRY(warden_->built_in_template(shape.template_name)),
-                            .cpu = static_cast<uint32_t>(shape.cpu),
-                            .memory_max = shape.memory_mb * limits::kMiB,
-                            .disk_max = shape.disk_mb * limits::kMiB,
-                            .disk_bytes_per_second = limits::kSandboxDiskBytesPerSecond,
-                            .disk_iops = limits::kSandboxDiskIops,
-                            .pids_max = limits::kSandboxPidsDefault,
-                            .root_allowed = 1};
+    return warden::JailPlan{
+        .sandbox = TRY(warden::Id::from(id)),
+        .project = TRY(warden::Id::from(project)),
+        .template_revision = TRY(warden_->built_in_template(shape.template_name)),
+        .cpu = static_cast<uint32_t>(shape.cpu),
+        .memory_max = shape.memory_mb * limits::kMiB,
+        .disk_max = shape.disk_mb * limits::kMiB,
+        .disk_bytes_per_second = limits::kSandboxDiskBytesPerSecond,
+        .disk_iops = limits::kSandboxDiskIops,
+        .pids_max = limits::kSandboxPidsDefault,
+        .root_allowed = 1};
 }
 
 Task<Result<std::shared_ptr<Sandbox>>> Sandboxes::open_claimed(std::shared_ptr<Sandboxes> self,

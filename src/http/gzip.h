@@ -2,8 +2,9 @@
 //
 //     Inflater inflater;
 //     inflater.feed(bytes);
-//     for (;;) { auto piece = TRY(inflater.next()); if (piece.empty()) break; … }   // then feed more
-//     if (!inflater.finished()) …                                                   // it broke off
+//     for (;;) { auto piece = TRY(inflater.next()); if (piece.empty()) break; … }   // then feed
+//     more if (!inflater.finished()) …                                                   // it
+//     broke off
 #pragma once
 
 #include <cstdint>

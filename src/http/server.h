@@ -73,8 +73,7 @@ class Response {
     // Waits until the client's socket has taken it. Cancelled if the client is gone.
     virtual Task<Result<void>> write(std::string bytes) = 0;
     // The same for bytes of a file, which do not pass through our memory where that can be.
-    virtual Task<Result<void>> write_file(const os::Fd& file, uint64_t offset,
-                                          uint64_t length) = 0;
+    virtual Task<Result<void>> write_file(const os::Fd& file, uint64_t offset, uint64_t length) = 0;
     virtual Task<Result<void>> finish() = 0;
     // Goes on as a WebSocket, in place of an answer; finish() closes it. InvalidArgument, and
     // nothing is sent, if `request` does not ask for one in the way of RFC 6455.

@@ -31,7 +31,8 @@ class TcpStream {
     // All of `bytes`; each step of progress has `step_timeout_ms`. A stream that timed out is
     // closed.
     Task<Result<void>> write(std::string_view bytes, int64_t step_timeout_ms);
-    // `length` bytes of a file; the disk is waited for by a worker. Who reads the file keeps it open.
+    // `length` bytes of a file; the disk is waited for by a worker. Who reads the file keeps it
+    // open.
     Task<Result<void>> send_file(const os::Fd& file, uint64_t offset, uint64_t length,
                                  int64_t step_timeout_ms);
     // What the socket takes at once, without waiting; the rest is lost. For a last word before a

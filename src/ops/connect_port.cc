@@ -27,8 +27,7 @@ Task<Result<std::shared_ptr<engine::PortConnection>>> connect_port(
     if (!good) co_return std::move(good).error();
     const auto sandbox = sandbox_of(engine, caller, input);
     if (!sandbox) co_return sandbox.error();
-    const auto awake =
-        co_await engine.sandboxes().awaken((*sandbox)->project(), (*sandbox)->id());
+    const auto awake = co_await engine.sandboxes().awaken((*sandbox)->project(), (*sandbox)->id());
     if (!awake) co_return awake.error();
     co_return co_await engine::PortConnection::open(awake->sandbox, input.port);
 }

@@ -11,8 +11,8 @@ Task<Result<engine::OpenFile>> read_file(engine::Engine& engine, engine::Princip
     if (!awake) co_return awake.error();
     // Whoever reads keeps the sandbox in use until the last piece.
     auto use = std::make_shared<engine::Sandbox::Use>(std::move(awake->use));
-    auto file = co_await engine::read_file(awake->sandbox->agent_socket(), target_of(std::move(input)),
-                                           engine::Bytes::Descriptor);
+    auto file = co_await engine::read_file(awake->sandbox->agent_socket(),
+                                           target_of(std::move(input)), engine::Bytes::Descriptor);
     if (!file) co_return of_file(std::move(file).error());
     file->use = std::move(use);
     co_return file;

@@ -9,7 +9,8 @@ Task<Result<std::shared_ptr<engine::ProcessStream>>> stream_process(
     engine::ProcessStream::From from) {
     const auto awake = co_await awaken_for(engine, std::move(caller), name);
     if (!awake) co_return awake.error();
-    co_return co_await engine::ProcessStream::open(awake->sandbox, std::move(name.process_id), from);
+    co_return co_await engine::ProcessStream::open(awake->sandbox, std::move(name.process_id),
+                                                   from);
 }
 
 }  // namespace cloister::ops

@@ -114,7 +114,7 @@ class SqliteStore final : public Store {
             "UPDATE sandboxes SET state = 'dead', died_ms = ?, env = '{}', ended = ? "
             "WHERE project = ? AND id = ?",
             now_ms, why, project, id);
-}
+    }
 
     Result<void> set_sandbox_network(std::string_view project, std::string_view id,
                                      std::string_view policy) override {

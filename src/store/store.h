@@ -36,10 +36,10 @@ struct SandboxRow {
     std::string env = "{}";  // a JSON object; emptied when the sandbox is dead
     int64_t one_run = 0;     // 1: it dies after its only run
     std::string on_idle = "kill", on_deadline = "kill";
-    int64_t deadline_ms = 0;  // 0: none
-    int64_t paused_ms = 0;    // since when; 0: it is not paused
-    std::string lost;         // why its processes are gone, while they are
-    std::string ended;        // of a dead one: why
+    int64_t deadline_ms = 0;     // 0: none
+    int64_t paused_ms = 0;       // since when; 0: it is not paused
+    std::string lost;            // why its processes are gone, while they are
+    std::string ended;           // of a dead one: why
     std::string network = "{}";  // its network policy, a JSON object
 };
 

@@ -3,7 +3,8 @@
 //     auto decoder = TRY(MultipartDecoder::create(content_type));
 //     decoder.feed(bytes);
 //     while (auto event = TRY(decoder.next())) …   // a part's head, pieces of its content, its end
-//     if (!decoder.ended()) …                      // feed more; at the end of the body: it broke off
+//     if (!decoder.ended()) …                      // feed more; at the end of the body: it broke
+//     off
 #pragma once
 
 #include <optional>

@@ -78,8 +78,9 @@ TEST(Multipart, KnowsWhatIsBroken) {
 
 TEST(Multipart, QuotesABoundary) {
     const std::string body = "--a b\r\nContent-Disposition: form-data; name=x\r\n\r\n1\r\n--a b--";
-    EXPECT_EQ(parts_of(body, 3, "Multipart/Form-Data; charset=x; boundary=\"a b\"").value()[0].content,
-              "1");
+    EXPECT_EQ(
+        parts_of(body, 3, "Multipart/Form-Data; charset=x; boundary=\"a b\"").value()[0].content,
+        "1");
 }
 
 }  // namespace

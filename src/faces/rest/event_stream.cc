@@ -112,17 +112,6 @@ Task<Result<void>> refuse(http::WebSocketMessage) {
 
 }  // namespace
 
-// `after` of the query, or the header that a browser sends when it connects again.
-Result<uint64_t> after_of(const Call& call) {
-    std::optional<std::string> text = http::query_value(call.request.query(), "after");
-    if (!text) text = std::string(call.request.header("Last-Event-ID"));
-    if (text->empty() && call.request.query().find("after=") == std::string_view::npos) return 0;
-    const auto number = whole_number<uint64_t>(*text);
-    if (number) return *number;
-    return make_error(ErrorKind::InvalidArgument,
-                      "`after` in the query must be the number of an event: 0 or more");
-}
-
 std::optional<EventForm> event_form(const http::Request& request) {
     const std::string_view accept = request.header("Accept");
     if (accept.find("text/event-stream") != std::string_view::npos) return EventForm::Sse;

@@ -17,9 +17,6 @@ enum class EventForm { Sse, Lines };
 // What `Accept` asks for, if it asks for events.
 std::optional<EventForm> event_form(const http::Request& request);
 
-// `after` of the query, or the header that a browser sends when it connects again.
-Result<uint64_t> after_of(const Call& call);
-
 // "id: 7\nevent: stdout\ndata: {…}\n\n"
 void append_sse(std::string& out, const engine::Event& event);
 // {"id":7,"event":"stdout","data":{…}}, without a newline

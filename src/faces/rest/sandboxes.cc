@@ -5,6 +5,7 @@
 #include "faces/rest/encode.h"
 #include "faces/rest/event_stream.h"
 #include "faces/rest/handlers.h"
+#include "faces/rest/query.h"
 #include "ops/create_sandbox.h"
 #include "ops/delete_sandbox.h"
 #include "ops/get_sandbox.h"

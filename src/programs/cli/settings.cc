@@ -22,9 +22,10 @@ namespace {
 
 constexpr size_t kFileMax = 64 * limits::kKiB;
 constexpr std::array<std::string_view, 13> kKeys = {
-    "listen",         "data",           "log_level",        "min_tier",       "require_limits",
-    "warm_sandboxes", "warm_memory_mb", "max_life_seconds", "platform_allow", "dns_servers",
-    "ca_bundle",      "upstream_proxy", "domain"};
+    "listen",         "data",           "log_level",      "min_tier",
+    "require_limits", "warm_sandboxes", "warm_memory_mb", "max_life_seconds",
+    "platform_allow", "dns_servers",    "ca_bundle",      "upstream_proxy",
+    "domain"};
 
 bool exists(const std::string& path) {
     return ::access(path.c_str(), F_OK) == 0;

@@ -47,8 +47,8 @@ Result<void> enter_key(engine::Engine& engine, const Options& options) {
 }
 
 Result<std::shared_ptr<Service>> assemble(Loop& loop, const Options& options) {
-    auto engine = TRY(engine::Engine::create(
-        options.data, {.life = options.life, .network = options.network}));
+    auto engine = TRY(
+        engine::Engine::create(options.data, {.life = options.life, .network = options.network}));
     TRY_OK(enter_key(*engine, options));
     auto face = std::make_shared<rest::RestFace>(engine, options.names, options.domain);
     std::shared_ptr<http::Server> server =
