@@ -1,5 +1,8 @@
 // /proc/self/mountinfo, and cgroup.controllers behind the first zero byte. Names in mountinfo come
 // from whoever mounts.
+#include <algorithm>
+#include <vector>
+
 #include "fuzz.h"
 #include "os/cgroup.h"
 
@@ -13,7 +16,11 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     const os::CgroupLayout layout = os::cgroup_layout(mountinfo, controllers);
     EXPECT(layout.hierarchies.size() <= os::kHierarchiesMax);
-    EXPECT((layout.mode == os::CgroupMode::None) == layout.hierarchies.empty());
+    // What can freeze and nothing else sets no limit.
+    const bool sets_limits = std::ranges::any_of(layout.hierarchies, [](const os::Hierarchy& one) {
+        return one.controllers != std::vector{os::Controller::Freezer};
+    });
+    EXPECT((layout.mode != os::CgroupMode::None) == sets_limits);
     for (const os::Hierarchy& hierarchy : layout.hierarchies) {
         EXPECT(!hierarchy.controllers.empty());
         (void)os::settings_of(hierarchy, {.memory_max = 1 << 30, .pids_max = 64, .cpu = 2});

@@ -27,6 +27,22 @@ BEFORE_OPERATIONS = {400, 403, 408, 413, 431, 503}
 Schema = dict[str, Any]
 
 
+# What the operations need at least that need a body.
+BODIES: dict[str, dict[str, Any]] = {
+    "createRun": {"code": "1"},
+    "changeFile": {"mode": "0600"},
+    "makeDirectory": {"path": "x"},
+    "moveFile": {"path": "x", "to": "y"},
+    "copyFile": {"path": "x", "to": "y"},
+    "signFile": {"path": "x"},
+    "createProcess": {"command": "true"},
+    "signalProcess": {"signal": "TERM"},
+    "resizeTerminal": {"cols": 80},
+    "publishPort": {"port": 8000},
+    "setNetwork": {"mode": "disabled"},
+}
+
+
 class ContractError(AssertionError):
     """An answer, or the contract itself, is not as the contract says."""
 

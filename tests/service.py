@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 POOL_BYTES = 8 << 30
@@ -79,29 +79,39 @@ def processes() -> list[Process]:
 
 def processes_in_group(name: str) -> list[int]:
     """Processes below a cgroup of that name, in any hierarchy: a sandbox's id, or a warden's instance."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            lines = (entry / "cgroup").read_text().splitlines() if entry.name.isdigit() else []
-        except OSError:
-            continue
-        # Version 2 names the group of a process that is dead, and only waits to be reaped, too; that group is gone.
-        if any(f"/{name}/" in line and not line.endswith(" (deleted)") for line in lines):
-            found.append(int(entry.name))
-    return found
+    return [process for process, lines in groups_of_processes() if any(f"/{name}/" in line for line in lines)]
 
 
-def zygotes(instance: str) -> list[int]:
-    """Those of the nests below a warden's group. What one has just forked is there for a moment, too: it comes later."""
-    found = []
+def groups_of_processes() -> Iterator[tuple[int, list[str]]]:
+    """Each process and the lines of its /proc/PID/cgroup. Not those that only wait to be reaped: version 2 names a group
+    for them, too."""
     for entry in Path("/proc").iterdir():
-        try:
-            lines = (entry / "cgroup").read_text().splitlines() if entry.name.isdigit() else []
-        except OSError:
+        if not entry.name.isdigit():
             continue
-        if any(f"/{instance}/" in line and line.endswith("/zygote") for line in lines):
-            found.append(int(entry.name))
+        with suppress(OSError):  # it has just ended
+            lines = (entry / "cgroup").read_text().splitlines()
+            if (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                yield int(entry.name), lines
+
+
+def zygotes(nest: str) -> list[int]:
+    """Those of the nests below a warden's group, or that of a nest. What one has just forked is there for a moment, too:
+    it comes later."""
+    found = [
+        process
+        for process, lines in groups_of_processes()
+        if any(f"/{nest}/" in line and line.endswith("/zygote") for line in lines)
+    ]
     return sorted(found, key=_started)
+
+
+def nest_of(sandbox: str) -> str:
+    """The name of its nest's group."""
+    for _, lines in groups_of_processes():
+        for line in lines:
+            if f"/{sandbox}/" in line:
+                return line.split(f"/{sandbox}/")[0].rsplit("/", 1)[1]
+    raise LookupError(f"no process of the sandbox {sandbox}")
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:

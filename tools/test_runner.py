@@ -106,7 +106,9 @@ def python_unit_folders() -> Iterator[Path]:
 def run_program(program: Path) -> Summary:
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
-        ended = run([str(program), f"--gtest_output=xml:{report}", "--gtest_brief=1"])
+        # The names of sources in there may be relative to where the compiler was called.
+        compiled_in = program.parent.parent
+        ended = run([str(program), f"--gtest_output=xml:{report}", "--gtest_brief=1"], compiled_in)
         return summed_up(program.name, report, ended)
 
 
@@ -129,12 +131,12 @@ def run_pytest(folder: Path, full: bool) -> Summary:
 # ---- shared
 
 
-def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+def run(command: list[str], cwd: Path = REPO) -> subprocess.CompletedProcess[str]:
     """stderr is in stdout, as it came."""
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
         command,
-        cwd=REPO,
+        cwd=cwd,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -46,6 +46,8 @@ COMPLAINTS = {
     22: "a picture comes several times over, and is too large",
     23: "Chinese characters in charts are boxes",
     24: "a chart is not shown, or twice",
+    # Files
+    36: "an upload is held in memory whole, and arrives cut or not at all",
 }
 
 

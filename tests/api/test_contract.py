@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import CONTRACT, Run
-from openapi import METHODS, Operation
+from openapi import BODIES, METHODS, Operation
 
 OPERATIONS = list(CONTRACT.operations.values())
 PATHS = sorted({operation.path for operation in OPERATIONS})
@@ -54,21 +54,6 @@ def test_ids_of_nothing_are_not_found(path: str, client: httpx.Client) -> None:
         answer = send_minimal(client, operation)
         assert answer.status_code == 404, operation.id
         assert answer.json()["error"]["code"] == "not_found"
-
-
-BODIES: dict[str, dict[str, Any]] = {
-    "createRun": {"code": "1"},
-    "changeFile": {"mode": "0600"},
-    "makeDirectory": {"path": "x"},
-    "moveFile": {"path": "x", "to": "y"},
-    "copyFile": {"path": "x", "to": "y"},
-    "signFile": {"path": "x"},
-    "createProcess": {"command": "true"},
-    "signalProcess": {"signal": "TERM"},
-    "resizeTerminal": {"cols": 80},
-    "publishPort": {"port": 8000},
-    "setNetwork": {"mode": "disabled"},
-}
 
 
 def send_minimal(client: httpx.Client, operation: Operation) -> httpx.Response:

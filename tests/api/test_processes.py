@@ -242,7 +242,7 @@ def test_events_come_live_and_in_order(box: Box) -> None:
 
 
 def test_reading_again_from_an_offset(box: Box) -> None:
-    process = box.start("printf %s abcdefgh; printf %s IJ >&2; printf %s klm")
+    process = box.start("printf %s abcdefgh; sleep 0.3; printf %s IJ >&2; sleep 0.3; printf %s klm")
     box.end_of(process)
     assert "".join(e.data["text"] for e in box.events(process) if "text" in e.data) == "abcdefghIJklm"
     for after in range(15):
@@ -489,7 +489,7 @@ def test_of_another_project_nothing_is_seen(box: Box, anonymous: httpx.Client) -
 
 
 def test_a_sandbox_whose_process_computes_is_not_idle(client: httpx.Client) -> None:
-    busy, lazy = (create_sandbox(client, idle_timeout_seconds=1)["id"] for _ in range(2))
+    busy, lazy = (create_sandbox(client, idle_timeout_seconds=1, on_idle="kill")["id"] for _ in range(2))
     Box(client, busy).start("while :; do :; done")
     Box(client, lazy).start(["sleep", "600"])
     wait_until(lambda: client.get(f"/v1/sandboxes/{lazy}").json().get("state") == "dead", 30, "what only waits is idle")

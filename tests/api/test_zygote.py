@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import create_sandbox
-from service import Service, wait_until, zygotes
+from service import nest_of, wait_until, zygotes
 
 RANDOM = """
 import json, os, random, secrets, ssl, tempfile, uuid
@@ -57,9 +57,9 @@ def forks_now(client: httpx.Client) -> bool:
     return done["started_as"] == "forked"
 
 
-def zygote_of(server: Service) -> int:
-    """The zygote of this service, which serves one project only."""
-    return zygotes(server.group_name())[0]
+def zygote_of(sandbox: str) -> int:
+    """That of its nest: other templates have other ones."""
+    return zygotes(nest_of(sandbox))[0]
 
 
 @pytest.fixture
@@ -173,8 +173,8 @@ def test_other_files_do_not_matter(client: httpx.Client, forking: None) -> None:
     delete(client, made)
 
 
-def test_a_zygote_that_is_killed_costs_no_failure(server: Service, client: httpx.Client, forking: None) -> None:
-    old = zygote_of(server)
+def test_a_zygote_that_is_killed_costs_no_failure(client: httpx.Client, forked: str) -> None:
+    old = zygote_of(forked)
 
     def one(number: int) -> dict[str, Any]:
         if number == 10:
@@ -189,11 +189,11 @@ def test_a_zygote_that_is_killed_costs_no_failure(server: Service, client: httpx
     assert [done["stdout"]["text"] for done in ended] == [f"{number + 1}\n" for number in range(40)]
     assert {done["started_as"] for done in ended} <= {"forked", "plain"}
     wait_until(lambda: forks_now(client), 120, "there is a new zygote")
-    assert zygote_of(server) != old
+    assert zygote_of(forked) != old
 
 
-def test_a_stopped_zygote_holds_nobody_up(server: Service, client: httpx.Client, forked: str) -> None:
-    zygote = zygote_of(server)
+def test_a_stopped_zygote_holds_nobody_up(client: httpx.Client, forked: str) -> None:
+    zygote = zygote_of(forked)
     late = create_sandbox(client)["id"]
     os.kill(zygote, signal.SIGSTOP)
     try:

@@ -7,16 +7,16 @@ from typing import Any
 import httpx
 from canary import Canary
 from conftest import CONTRACT, Run
-from openapi import Operation
+from openapi import BODIES, Operation
 
 OF_A_THING = [operation for operation in CONTRACT.operations.values() if "{" in operation.path]
 
 
 def send(client: httpx.Client, operation: Operation, sandbox_id: str, run_id: str, key_id: str) -> httpx.Response:
-    body: dict[str, Any] | None = {"code": "1"} if operation.id == "createRun" else None
-    query = {"path": "/etc/hostname"} if operation.path.endswith("/files") else {}
+    query = {"path": "/etc/hostname", "glob": "*"} if "/files" in operation.path else {}
     url = operation.url(sandbox_id=sandbox_id, run_id=run_id, key_id=key_id)
-    return client.request(operation.method, url, json=body, params=query)
+    parts = [("file", ("x", b""))] if operation.id == "uploadFiles" else None
+    return client.request(operation.method, url, json=BODIES.get(operation.id), params=query, files=parts)
 
 
 def test_nothing_of_another_project_is_found(

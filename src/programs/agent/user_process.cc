@@ -23,7 +23,6 @@ namespace {
 constexpr int kKillRounds = 8;
 // Where a child keeps the pipe for its failure: above all numbers that a program gets.
 constexpr int kReportFd = 64;
-constexpr rlim_t kFilesOfPrograms = 1024;
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
     std::vector<char*> pointers;

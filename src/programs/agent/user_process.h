@@ -19,6 +19,9 @@ namespace cloister::agent {
 
 enum class Identity { User, Root };
 
+// Open files that a program of the sandbox may have at first; the agent has more.
+inline constexpr uint64_t kFilesOfPrograms = 1024;
+
 struct Program {
     Identity identity = Identity::User;
     std::vector<std::string> argv;  // a first word without a slash is looked for in PATH of env

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "os/socket.h"
+#include "programs/agent/user_process.h"
 #include "wire/fork_order.h"
 
 namespace cloister::agent {
 namespace {
 
-// This process has what its children get.
+// This process has what its children get, but for open files.
 forking::Order own_order() {
     forking::Order order;
     static_assert(RLIM_NLIMITS == forking::kLimits);
@@ -26,6 +27,8 @@ forking::Order own_order() {
         ::getrlimit(static_cast<__rlimit_resource>(i), &now);
         order.limits[i] = {.soft = now.rlim_cur, .hard = now.rlim_max};
     }
+    auto& files = order.limits[RLIMIT_NOFILE];
+    files.soft = std::min<uint64_t>(files.hard, kFilesOfPrograms);
     static_assert(sizeof(cpu_set_t) == sizeof(order.cpus));
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
