@@ -103,8 +103,6 @@ class Driver:
         self._language: dict[str, Any] = {}
         self._preparation: Preparation | None = None
         self._input_for: JupyterMessage | None = None
-        self._unanswered: JupyterMessage | None = None  # a question for which there is nothing to read
-        self._answer_at = 0.0
         self._stdin_fd: int | None = None
         self._typed = b""
 
@@ -249,13 +247,8 @@ class Driver:
         }
         execution = Execution(self._kernel.send("shell", "execute_request", content), shown)
         told = False
-        self._unanswered = None
         while not execution.over():
-            asks_on = self._unanswered
-            self._wait(_ASK_AGAIN_MS if execution.reply is not None or asks_on else None, agent=False)
-            if asks_on is not None and time.monotonic() > self._answer_at:
-                self._answer(asks_on, _END_OF_FILE)
-                self._unanswered = None
+            self._wait(_ASK_AGAIN_MS if execution.reply is not None else None, agent=False)
             if self._interrupted and not told:
                 told = True
                 self._kernel.interrupt()
@@ -294,14 +287,13 @@ class Driver:
     # --- Input ---
 
     def _on_input_request(self, execution: Execution, message: JupyterMessage) -> None:
-        """A kernel that asks although it was told that it must not is interrupted. One that waits on gets an answer, too:
-        not at once, because one that did not wait would take it for that of its next question."""
+        """A kernel that asks although it was told that it must not gets the end of the file, and the run fails. It is not
+        interrupted: one that heeds that leaves the answer to its next question, of another run."""
         if self._stdin_fd is None:
-            execution.failed = True
-            self._tell("error", {"ename": "EOFError", "evalue": _NO_STDIN, "traceback": [f"EOFError: {_NO_STDIN}"]})
-            self._kernel.interrupt()
-            self._unanswered = message
-            self._answer_at = time.monotonic() + _ASK_AGAIN_MS / 1000
+            if not execution.failed:
+                execution.failed = True
+                self._tell("error", {"ename": "EOFError", "evalue": _NO_STDIN, "traceback": [f"EOFError: {_NO_STDIN}"]})
+            self._answer(message, _END_OF_FILE)
             return
         self._input_for = message
         prompt = message.content.get("prompt")
