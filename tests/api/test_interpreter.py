@@ -642,3 +642,13 @@ def test_closing_everything_is_the_interpreters_end(run: Run) -> None:
     done = run("import os; os.closerange(0, 100_000)")
     assert done["end_reason"] in ("kernel_died", "ok")
     assert out(run("print('on it goes')")) == "on it goes\n"
+
+
+def test_an_interrupt_repeats_nothing(client: httpx.Client, sandbox: dict[str, Any]) -> None:
+    """It waits for the end of a print: behind the system call, the same line would be written once more."""
+    for more in range(8):
+        body = {"code": "for i in range(10**9): print(i)", "timeout_ms": 150 + more, "inline_bytes": 4 << 20}
+        done = client.post(f"/v1/sandboxes/{sandbox['id']}/runs", json=body).json()
+        assert (done["end_reason"], done["state_lost"]) == ("timeout", False)
+        lines = done["stdout"]["text"].split("\n")
+        assert lines[:-1] == [str(number) for number in range(len(lines) - 1)]

@@ -63,6 +63,10 @@ class Channel:
         self._socket.close()
 
     @property
+    def interrupts(self) -> Interrupts:
+        return self._interrupts
+
+    @property
     def connected(self) -> bool:
         return self._connected
 

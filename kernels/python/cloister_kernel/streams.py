@@ -11,21 +11,26 @@ import builtins
 import ctypes
 import io
 import os
+import select
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from .channel import Channel, private_fd
 
 _BUFFER = 64 * 1024
 _PARTIAL_LINE_S = 0.02  # text without a line end is shown at once if the last such text is older than this
+_SMALL = 1024  # characters; a pipe that can be written takes four times as many bytes at once
 _IOLBF = 1
 _MESSAGE = object()
 
 _libc = ctypes.CDLL(None)
 _c_stdout = ctypes.c_void_p.in_dll(_libc, "stdout")
+
+
+_UNGUARDED: AbstractContextManager[object] = nullcontext()
 
 
 class _OrderedFile(io.FileIO):
@@ -35,6 +40,8 @@ class _OrderedFile(io.FileIO):
         super().__init__(fd, "w", closefd=False)
         self.name = name
         self._streams = streams
+        self._room = select.poll()
+        self._room.register(fd, select.POLLOUT)
 
     def holds(self) -> None:
         """Something was written to its stream that is not here yet."""
@@ -44,6 +51,11 @@ class _OrderedFile(io.FileIO):
         self._streams.claim(self)
         return super().write(data) or 0
 
+    def whole(self, size: int) -> AbstractContextManager[object]:
+        """An interrupt waits for the end of a small write that need not wait for its reader. Behind the system call, and
+        before the buffer knows of it, it would have the same text written once more."""
+        return self._streams.interrupts if size <= _SMALL and self._room.poll(0) else _UNGUARDED
+
 
 class _LiveText(io.TextIOWrapper):
     _shown = 0.0
@@ -52,9 +64,10 @@ class _LiveText(io.TextIOWrapper):
     holds_text = False  # some may not have reached the bytes' buffer
 
     def write(self, text: str, /) -> int:
-        written = super().write(text)
-        if text[-1:] != "\n":
-            self.holds_text = not self.show_now_and_then()
+        with self.file.whole(len(text)):
+            written = super().write(text)
+            if text[-1:] != "\n":
+                self.holds_text = not self.show_now_and_then()
         return written
 
     def show_now_and_then(self) -> bool:
@@ -139,8 +152,11 @@ def _install_print() -> None:
         if type(stream) is not _LiveText or not isinstance(between, str) or not isinstance(behind, str):
             builtin_print(*values, sep=sep, end=end, file=file, flush=flush)
             return
-        stream.write(between.join(map(str, values)) + behind)
-        stream.flush()
+        text = between.join(map(str, values)) + behind
+        with stream.file.whole(len(text)):
+            io.TextIOWrapper.write(stream, text)
+            if flush or text[-1:] != "\n":  # else it is shown already
+                stream.flush()
 
     print.__doc__ = builtin_print.__doc__
     builtins.print = print
@@ -149,6 +165,7 @@ def _install_print() -> None:
 class Streams:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self.interrupts = channel.interrupts
         # What was written last: a stream, a message (_MESSAGE), or nothing that has an order to keep.
         self._last: object = None
         self.held_back: _OrderedFile | None = None
