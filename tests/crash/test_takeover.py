@@ -35,13 +35,14 @@ for i in itertools.count():
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def service(build: Build) -> Iterator[Service]:
+    """For each test its own: a program that is killed too often within a minute is given up."""
     with running(Service(build)) as service:
         yield service
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def http(service: Service) -> Iterator[httpx.Client]:
     with new_client(service, Authorization=f"Bearer {service.key}") as client:
         yield client
